@@ -8,7 +8,10 @@ TORCH ?=
 ARGS ?=
 RESULTS ?= results
 
-INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
+# Recipes take paths from their environment: names with spaces and quotes stay whole.
+export VENV LOCKS RESULTS
+export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
+INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
 .PHONY: help env figures resume why prune test test-system test-all config lock audit
@@ -19,24 +22,23 @@ help: ## this list
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip finds'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
+	@echo '  RESULTS=results the folder of results that resume and prune look at'
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
-	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
+	@echo '              snakemake --cores all -- fig4'
 
 env: ## the virtual environment, from the hash-locked list
 	@command -v $(PYTHON) > /dev/null || { \
 	  echo 'make env: no $(PYTHON) here; install Python 3.11 to 3.13' \
 	    '(Debian: apt-get install python3 python3-venv)' >&2; exit 1; }
-	@$(PYTHON) envs/install.py '$(VENV)' '$(LOCKS)' $(TORCH)
+	@$(PYTHON) envs/install.py "$$VENV" "$$LOCKS" $(TORCH)
 
 figures: env ## every figure of the default configuration (minutes)
-	$(named)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running '$(RESULTS)'
-	$(named)
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running "$$RESULTS" $(ARGS)
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
@@ -44,7 +46,7 @@ why: env ## what would run, in groups, and what has changed since it last ran
 	@$(INSIDE) PYTHONPATH=workflow/src python workflow/why.py $(ARGS)
 
 prune: env ## what the store holds that no figure uses now; ARGS=--remove removes it
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.store '$(RESULTS)' $(ARGS)
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.store "$$RESULTS" $(ARGS)
 
 test: env ## format, lint and the quick tests (3 minutes)
 	$(check)
@@ -66,14 +68,11 @@ lock: env ## the locks and conda environments anew, from envs/requirements.in
 # Needs a package index for the two tools, which get an environment of their own, and pypi.org for
 # what is known to be vulnerable; versions are the same in both locks.
 audit: env ## licences and known vulnerabilities of the locked packages
-	$(INSIDE) python -m venv '$(VENV)/audit'
-	'$(VENV)/audit/bin/pip' install --quiet pip-audit pip-licenses
-	'$(VENV)/audit/bin/pip-licenses' --python='$(VENV)/bin/python' --order=license
-	sed 's/===/==/' envs/requirements-cuda.txt > '$(VENV)/audit/requirements.txt'
-	'$(VENV)/audit/bin/pip-audit' --no-deps --disable-pip -r '$(VENV)/audit/requirements.txt'
-
-# Of a config file that is not there snakemake would only show a traceback.
-named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.pipeline.named $(ARGS)
+	$(INSIDE) python -m venv "$$VENV/audit"
+	"$$VENV/audit/bin/pip" install --quiet pip-audit pip-licenses
+	"$$VENV/audit/bin/pip-licenses" --python="$$VENV/bin/python" --order=license
+	sed 's/===/==/' envs/requirements-cuda.txt > "$$VENV/audit/requirements.txt"
+	"$$VENV/audit/bin/pip-audit" --no-deps --disable-pip -r "$$VENV/audit/requirements.txt"
 
 define check
 $(INSIDE) ruff check

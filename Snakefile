@@ -1,5 +1,6 @@
 """manybody: which orders of interaction has a sequence model learned, and when?"""
 
+import shlex
 import sys
 from pathlib import Path
 from shutil import which
@@ -23,18 +24,27 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
     )
 
 
+refuse_braces()
+# Snakemake writes this path into the shell command of a script as it is, spaces and all.
+sys.executable = shlex.quote(sys.executable)
+
+# Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
+sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
+
+from manybody.config.files import problems
+
 DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"
+if said := problems([DEFAULT, *workflow.config_settings.configfiles]):
+    refuse("\n".join(said))
 
 
 configfile: DEFAULT
 
 
-# Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
-sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
-
 refuse_missing_packages()
 
-from display import Display
+from display import Display, found_by
+from gone import watch
 from manybody.pipeline.check import check, take_away
 from manybody.config.merge import in_order, typed
 
@@ -42,6 +52,8 @@ update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))
 checked = refusing(check)(config, take_away(config))
 refuse_read_only(config["results"])
+if workflow.is_main_process:
+    watch(workflow)
 
 
 report: "workflow/report/workflow.rst"
@@ -61,9 +73,11 @@ onerror:
     display.end()
 
 
-# What there is to look at, by the paths that a person opens.
+# What was found, and what there is to look at, by the paths that a person opens.
 onsuccess:
     display.end()
+    for sentence in found_by(workflow.dag):
+        print(sentence, file=sys.stderr)
     for name in ("index.html", "scorecard.html", "figures"):
         if Path(RESULTS, name).exists():
             print(Path(RESULTS, name), file=sys.stderr)

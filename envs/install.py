@@ -20,6 +20,22 @@ from pathlib import Path
 
 BUILDS = ("cpu", "cuda")
 STAMP = "manybody.json"
+# Python runs it whenever it starts: Snakemake makes a folder in that of caches before all else.
+CACHE = """\
+import os
+
+if "XDG_CACHE_HOME" not in os.environ:
+    home = os.path.join(os.path.expanduser("~"), ".cache")
+    try:
+        os.makedirs(home, exist_ok=True)
+        kept = os.access(home, os.W_OK | os.X_OK)
+    except OSError:  # a container, or a node of a cluster
+        kept = False
+    if not kept:
+        import tempfile
+
+        os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="cache-")
+"""
 
 
 def check_machine():
@@ -67,6 +83,15 @@ def ready(venv, locks, wanted):
     return (venv / STAMP).read_text(encoding="utf-8").strip() in whole
 
 
+def where(venv):
+    """The folder of the environment; of a link that to which it points."""
+    folder = venv.resolve() if venv.is_symlink() else venv.absolute()
+    found = set(str(folder)) & set('"$`:\\\n')
+    if found:
+        stop(f"{folder} holds {' '.join(sorted(found))}, which its `activate` cannot; rename it.")
+    return folder
+
+
 def empty(venv):
     """Begin a new environment folder, in the place of an old environment but of nothing else."""
     if venv.exists():
@@ -75,6 +100,15 @@ def empty(venv):
         shutil.rmtree(venv)
     venv.mkdir(parents=True)
     (venv / STAMP).touch()  # ours, and not ready
+
+
+def add_cache(venv):
+    """Have each Python of the environment name another folder of caches where home has none."""
+    (packages,) = venv.glob("lib/python3*/site-packages")
+    module = packages / "manybody_cache.py"
+    if not module.exists() or module.read_text("utf-8") != CACHE:
+        module.write_text(CACHE, encoding="utf-8")
+        module.with_suffix(".pth").write_text("import manybody_cache\n", encoding="utf-8")
 
 
 def pip(venv, *arguments):
@@ -108,15 +142,21 @@ def install(venv, lock):
 
 
 def main(venv, locks, wanted=""):
-    venv, locks = Path(venv).absolute(), Path(locks).absolute()
+    link, venv, locks = Path(venv), where(Path(venv)), Path(locks).absolute()
     if wanted not in ("", *BUILDS):
         stop(f"TORCH={wanted}: expected cpu or cuda, or nothing for what pip finds.")
     one = os.open(locks, os.O_RDONLY)  # of several calls one makes it, until it ends
     with contextlib.suppress(OSError):  # a file system without locks goes without
         fcntl.flock(one, fcntl.LOCK_EX)
     if ready(venv, locks, wanted):
+        add_cache(venv)
         return
     check_machine()
+    if link.is_symlink() and (venv / STAMP).exists() and (venv / STAMP).stat().st_size:
+        stop(
+            f"{link} is a link to {venv}, an environment with other packages than {locks} lists, "
+            "and perhaps in use. Remove the link, or that folder, or name another: VENV="
+        )
     empty(venv)
     # sys._base_executable: where this runs inside an environment, perhaps the old one
     subprocess.run([sys._base_executable, "-m", "venv", str(venv)], check=True)
@@ -133,6 +173,7 @@ def main(venv, locks, wanted=""):
             f"reason is above.\nThe other list: TORCH={other}. A file whose digest is not in "
             "the list is refused: envs/torch-cpu.sha256 says how to add one."
         )
+    add_cache(venv)
     (venv / STAMP).write_text(stamp(venv, locks, build), encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from manybody.io.atomic import sha256
 PATIENCE = 4 * 3600.0  # seconds after which a call hangs, on however busy a machine
 # Logs, resources and times are outside the promise of equal bytes; saved states go.
 FREE = {"logs", "usage", "store", "resume", "timing.jsonl"}
-UNFINISHED = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".deduplicating")
+UNFINISHED = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".*.parts", ".deduplicating")
 
 
 class Pipeline:
@@ -98,8 +98,9 @@ class Pipeline:
 
     def resume(self) -> subprocess.CompletedProcess:
         """What `make resume` asks before it unlocks."""
+        config = ["--configfile", str(self.root / "config" / f"{self.scale}.yaml")]
         return subprocess.run(
-            [sys.executable, "-m", "manybody.io.running", "results"],
+            [sys.executable, "-m", "manybody.io.running", "results", *config],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(self.root / "workflow" / "src")},
             capture_output=True,

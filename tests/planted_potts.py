@@ -96,7 +96,7 @@ class Made:
         self.losses = [rows("optimum", "", range(len(each)), each)]
         self.optimum = float(each.mean())
         HAMILTONIAN.save(folder / "hamiltonian.safetensors", {})
-        sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
+        sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {"repeated": 0.52})
         energy = dict(architecture="energy", order=2)
         self.add("true", 0, energy, self.optimum, None)
 

@@ -2,10 +2,12 @@
 
 import io
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from display import Block, span
+from display import Block, found_by, span
+from manybody.papers import claims as records
 
 
 def screen(printed: str) -> list[str]:
@@ -56,7 +58,31 @@ def test_no_line_is_longer_than_the_terminal_is_wide(terminal):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(3.2, "3 s"), (100, "2 min"), (5000, "83 min"), (7500, "2 h 5 min")]
+    ("seconds", "words"),
+    [
+        (3.2, "3 s"),
+        (100, "2 min"),
+        (3599, "1 h 0 min"),
+        (5000, "1 h 23 min"),
+        (172_700, "47 h 58 min"),
+        (172_800, "2 d 0 h"),
+    ],
 )
 def test_times_in_words(seconds, words):
     assert span(seconds) == words
+
+
+def test_a_run_says_what_its_own_figures_found(tmp_path):
+    (tmp_path / "p").mkdir()
+    for figure in ("asked", "older"):
+        part = records.above("up", 0.5, 0.01)
+        claim = records.judged(f"p/{figure}/a", "Up", part, "s", "up")
+        claims = [claim.says("In {}.", [figure])]
+        records.write(claims, tmp_path / "p" / f"{figure}.claims.csv")
+    stem = tmp_path / "p" / "asked"
+    jobs = [
+        SimpleNamespace(output=[f"{stem}.pdf", f"{stem}.claims.csv"]),
+        SimpleNamespace(output=[]),
+    ]
+    assert found_by(SimpleNamespace(jobs=jobs)) == ["In asked."]
+    assert found_by(SimpleNamespace(jobs=jobs[1:])) == []

@@ -59,6 +59,17 @@ def test_jobs_come_in_groups_and_those_with_causes_of_their_own_first():
 
 
 @pytest.mark.parametrize(
+    ("count", "last"), [(14, "Making 13"), (15, "and 2 more"), (99, "and 86 more")]
+)
+def test_no_group_is_longer_than_a_screen(count, last):
+    jobs = [dict(rule_msg=f"Making {n}", reason="Code has changed") for n in range(count)]
+    said = report(jobs).splitlines()
+    assert len(said) == 15
+    assert said[0] == f"{count} jobs: its rule has changed"
+    assert said[-1].strip() == last
+
+
+@pytest.mark.parametrize(
     ("known", "words"),
     [
         ({}, ""),

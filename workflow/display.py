@@ -5,6 +5,7 @@ After a failure the log's path and its last lines, once. `--no-hooks` switches i
 """
 
 import time
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from shutil import get_terminal_size
@@ -13,6 +14,7 @@ from threading import Event, RLock, Thread
 from snakemake.logging import logger
 
 from manybody.io.progress import last_lines, last_progress
+from manybody.io.running import run_into
 from manybody.pipeline.time_left import Plan, plan
 
 EACH = 30.0  # seconds between two lines where there is no terminal
@@ -36,7 +38,18 @@ def planned(workflow) -> tuple[Plan, dict]:
     }
     # Snakemake refuses to say how many cores there are where jobs go to a cluster.
     cores = None if workflow.nodes else workflow.cores
-    return plan(results, jobs, after, cores, workflow.nodes), jobs
+    changed = {name for name, job in jobs.items() if dag.reason(job).params_changed}
+    return plan(results, jobs, after, cores, workflow.nodes, changed), jobs
+
+
+def found_by(dag) -> list[str]:
+    """Three sentences of what the figures of a run found, from the records of their claims."""
+    from manybody.report import scorecard
+
+    paths = {file for job in dag.jobs for file in job.output if file.endswith(scorecard.ENDING)}
+    return scorecard.answers(
+        claim for claims in scorecard.gathered(sorted(paths)).values() for claim in claims
+    )
 
 
 class Block:
@@ -80,10 +93,13 @@ class Display:
         # Jobs by name: when each running one started, and what each finished one took.
         self.started, self.took, self.failed = {}, {}, set()
         self.over, self.block, self.thread = Event(), None, None
+        self.held = ExitStack()
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
         self.begin = self.last = time.monotonic()
+        with suppress(OSError):  # where no file can be written, the first job says so
+            self.held.enter_context(run_into(self.workflow.globals["config"]["results"]))
         self.plan, self.job = planned(self.workflow)
         self.names = {job: name for name, job in self.job.items()}
         quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
@@ -96,6 +112,7 @@ class Display:
 
     def end(self) -> None:
         """To be called when no job runs any more."""
+        self.held.close()
         if self.thread:
             self.over.set()
             self.thread.join()
@@ -148,7 +165,8 @@ class Display:
             first += f", {len(self.failed)} failed"
         else:
             left = self.plan.left(running, reports, self.took)
-            end = f"{datetime.now() + timedelta(seconds=left):%H:%M}"
+            end = datetime.now() + timedelta(seconds=left)
+            end = f"{end:%H:%M}" if left < 12 * 3600 else f"{end:%a %d %b %H:%M}"
             first += f", about {span(left)} left, until {end}"
             if never := self.plan.rough(self.took):
                 first += f" (a rough estimate: {never} of the jobs left never ran here)"
@@ -162,4 +180,7 @@ def span(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

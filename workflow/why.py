@@ -24,10 +24,11 @@ CAUSES = {
     "Missing output files": "not made yet",
     "Updated input files": "files it is made from are newer",
     "Set of input files has changed": "made from other files",
-    "Forced execution": "asked for by --force",
+    "Forced execution": "not made yet or gone, or asked for by --force",
     "Software environment": "its environment has changed",
 }
 ABSENT = "(absent)"
+MOST = 15  # lines of a group
 FOLLOWS = "what they are made from is made again"
 
 
@@ -91,7 +92,10 @@ def report(jobs: list[dict]) -> str:
     lines = []
     for causes, members in sorted(groups.items(), key=lambda group: group[0] == (FOLLOWS,)):
         lines.append(f"{_jobs(len(members))}: {'; '.join(causes)}")
-        lines += [f"    {job['rule_msg'] or job['rule_name']}" for job in members]
+        names = [f"    {job['rule_msg'] or job['rule_name']}" for job in members]
+        if len(names) >= MOST:
+            names[MOST - 2 :] = [f"    and {len(names) - MOST + 2} more"]
+        lines += names
     return "\n".join(lines)
 
 

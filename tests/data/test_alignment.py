@@ -1,6 +1,7 @@
 """Alignments: the three formats, what is refused, weights and splits, and fits that use them."""
 
 import gzip
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from manybody import models
 from manybody.data import SourceError, alignment, sequence_weights
-from manybody.data.alignment import SPLITS, encode, make, read, reference
+from manybody.data.alignment import SPLITS, encode, make, read, records, reference
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.io.seeds import run_settings
@@ -80,7 +81,7 @@ def test_all_formats_give_the_same_tokens(form, packed, tmp_path):
     names, rows = read(path, form)
     tokens, ambiguous = encode(path, names, rows, "protein")
     assert tokens.tolist() == [[1, 2, 0, 3, 4], [1, 2, 0, 3, 4], [19, 2, 0, 3, 4]]
-    assert ambiguous == 1
+    assert ambiguous == {"X": 1}
     assert names[0] == ("a/1-5" if form == "stockholm" else "a")
 
 
@@ -128,7 +129,70 @@ def test_writes_splits_weights_and_what_they_are_of(tmp_path):
 def test_the_reference_names_columns(form, text, name, expected, tmp_path):
     text = text or ">a/1-5\nAC-DE\n>X/24-27 title\nA.cDE\n>r/9-6\n-ACDE\n"
     (tmp_path / "given").write_text(text)
-    assert reference(tmp_path / "given", form, name) == expected
+    names, letters, _ = records(tmp_path / "given", form)
+    assert reference(tmp_path / "given", names, letters, form, name)[:3] == expected
+
+
+ROWS = [("a/7-8", "ACEF"), ("b", "AC*F")]
+WRITTEN = {  # format, text, rows, and what is said
+    "marks, NULs and line ends": (
+        "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n\0>b\r\nAC*F\r\n>\r\n".encode("utf-16"), ROWS,
+        "NUL bytes passed over: 1; records passed over .*: 1",
+    ),
+    "old ends of lines": ("fasta", ">a/7-8\rACEF\r>b\rAC*F\r", ROWS, "^$"),
+    "a2m": ("a3m", ">a/7-8\nACx..EF\n>b\nAC.ghEF\n", [ROWS[0], ("b", "ACEF")], "inserts .*: 3"),
+    "annotation": ("a3m", ">ss_pred\nHHHH\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, "annotation: 1"),
+    "clustal": (
+        "clustal", "MUSCLE (3.8) multiple sequence alignment\n\n\na/7-8  ACE 3\nb      AC* 3\n"
+        "       **\n\na/7-8  F 4\nb      F 4\n       *\n", ROWS, "^$",
+    ),
+    "lines": ("lines", "ACEF\n\nAC*F\n", [("line-1", "ACEF"), ("line-2", "AC*F")], "^$"),
+    "blocks without empty lines": (
+        "stockholm", "\n# STOCKHOLM 1.0\na/7-8 AC\nb AC\na/7-8 EF\nb *F\n//\n\n", ROWS, "^$"
+    ),
+    "twice in a block": (
+        "stockholm", "# STOCKHOLM 1.0\r\na AC\r\na AD\r\nb AC\r\n\r\na EF\r\na EG\r\nb EF\r\n//",
+        [("a", "ACEF"), ("a", "ADEG"), ("b", "ACEF")], r"come more than once.*: a \(2\)",
+    ),
+    "empty lines in a block": (
+        "stockholm", "# STOCKHOLM 1.0\n\na/7-8 ACEF\n\nb AC*F\n", ROWS, "^$"
+    ),
+    "stops at the end": ("fasta", ">a/7-8\nACEF*\n>b\nAC*F\n", ROWS, "stop codons .*: 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_files_as_programs_write_them(case, tmp_path):
+    form, text, rows, said = WRITTEN[case]
+    (tmp_path / "given").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert read(tmp_path / "given", form) == tuple(map(list, zip(*rows, strict=True)))
+    assert re.search(said, "; ".join(records(tmp_path / "given", form)[2]))
+
+
+def test_says_what_was_read_and_passed_over(tmp_path):
+    rows = fasta(family()).replace(">s0 made up\n", ">s1/101-103\n").splitlines()
+    rows[3] = "*X" + rows[3][2:]
+    rows = [row + (".", "g")[n % 3 == 1] if n % 2 else row for n, row in enumerate(rows)]
+    out = run(tmp_path, "\n".join(rows), alphabet_confirmed=None)
+    said = Sequences.open(out["test"]).about["said"]
+    assert "120 sequences of 71 columns (fasta, protein)" in said
+    assert any(re.match(r"letters read as gaps: (\* \(1\), X \(1\)|X .*)", one) for one in said)
+    assert any(re.match("1 columns, the first of them 71, hold lower-case", one) for one in said)
+    numbers = "from 1: its range 101-103 has 3 numbers and does not fit its "
+    assert any(numbers in one for one in said)
+
+
+def test_letters_of_dna_are_proteins_only_if_that_is_confirmed(tmp_path):
+    rows = ["ACGT-", "ACGTN"]
+    assert encode(tmp_path, ["a", "b"], rows, "protein", True)[0][0].tolist() == [1, 2, 6, 17, 0]
+    with pytest.raises(SourceError, match=r"`alphabet: dna`; .*`alphabet_confirmed: true`"):
+        encode(tmp_path, ["a", "b"], rows, "protein")
+    with pytest.raises(SourceError, match=r"`alphabet: rna`$"):
+        encode(tmp_path, ["a", "b"], ["ACGU-", "ACGUN"], "protein", True)
+    proteins = encode(tmp_path, ["a", "b"], ["ACGTACGTE", "ACGTACGTF"], "protein")
+    assert proteins[1] == {}  # nine of ten letters are bases, and DNA does not explain E and F
+    for kind in ("dna", "rna"):
+        assert encode(tmp_path, ["a", "b"], [*rows[:1], "NNNNN"], kind)[1] == {"N": 5}
 
 
 REFUSED = {
@@ -149,7 +213,13 @@ REFUSED = {
         "# STOCKHOLM 1.0\na AC\nb AC\n//\n" * 2, dict(format="stockholm"), "2 alignments"
     ),
     "letter": (">a\nACD\n>b\nAC8\n", {}, "record b, column 3: '8' .*alphabet protein"),
-    "foreign letter": (">a\nACG\n>b\nAEG\n", dict(alphabet="rna"), "record b, column 2: 'E'"),
+    "foreign letter": (
+        ">a\nACG\n>b\nAEG\n", dict(alphabet="rna"), "record b, column 2: 'E'.*`alphabet: protein`"
+    ),
+    "a line each": ("ACEF\nACEF\n", {}, "found 'ACEF'.*`format: lines`"),
+    "clustal": ("CLUSTAL W\n\na AC\nb AC\n", {}, "`format: clustal`"),
+    "phylip": (" 2 4\na ACEF\nb ACEF\n", {}, "AlignIO.convert.*'phylip-relaxed'"),
+    "bzip2": ("BZh91AY", {}, "packed: unpack it"),
     "not ascii": (">a\nACD\n>b\nAC\u00c4\n", {}, "record b, column 3: '\u00c4'"),
     "gaps": (">a\nA-D\n>b\nAXD\n", {}, "1 of 3 columns.*column 2.*Delete"),
     "cut gzip": (gzip.compress(FORMATS["fasta"].encode())[:-9], {}, "cannot be read"),
@@ -175,11 +245,11 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     def changing(path, form):
-        names, rows = read(path, form)
+        found = records(path, form)
         path.write_text(fasta(family(seed=1)))
-        return names, rows
+        return found
 
-    monkeypatch.setattr(alignment, "read", changing)
+    monkeypatch.setattr(alignment, "records", changing)
     with pytest.raises(SourceError, match="changed while it was read") as caught:
         run(tmp_path, gzip.compress(fasta(family()).encode()))
     assert str(tmp_path / "given") in str(caught.value)

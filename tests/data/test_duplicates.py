@@ -9,7 +9,7 @@ from corpora import collected, lines_corpus
 
 from manybody.data import duplicates
 from manybody.data.documents import Piece
-from manybody.data.duplicates import COMMON, Deduplicated, Shingles, lines
+from manybody.data.duplicates import COMMON, WORD, Deduplicated, Shingles, lines
 from manybody.data.sequence_weights_loops import join, root
 
 WORDS = np.array([f"w{i}" for i in range(20_000)])
@@ -223,3 +223,18 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 4e6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_length: don't, x1", "max length don t x1"),
+        ("cafe\u0301 \u0301abc", "cafe\u0301 abc"),
+        ("हिन्दी में लिखा", "हिन्दी में लिखा"),
+        ("可以2024年。かな", "可 以 2024 年 か な"),
+        ("ง่าย", "ง่ า ย"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+)
+def test_words_of_any_script(text, words):
+    assert WORD.findall(text) == words.split(" ")

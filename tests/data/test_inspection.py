@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, decoders, models
 
 from manybody.data import documents, inspection
 from manybody.data.documents import Piece
@@ -46,19 +47,26 @@ def test_words_and_lines_that_look_like_boundaries(tmp_path):
     assert found["test"]["new"] == pytest.approx(2 / 5)
 
 
-def test_tokens_that_are_rare_and_those_that_are_not_there(blocks):
+def test_tokens_that_are_rare_not_there_or_parts_of_a_character(blocks, tmp_path):
     train, _ = blocks
     counts = np.bincount(train.tokens.reshape(-1), minlength=5)
-    found = inspection.tokens(train)
+    # In byte-level BPE a byte that is no character of its own is shown as a letter: here two of
+    # the three bytes of a Chinese sign, and the whole of another.
+    names = {"a": 0, "æ": 1, "ł": 2, "b": 3, "æĸĩ": 4}
+    bpe = Tokenizer(models.BPE(names, []))
+    bpe.decoder = decoders.ByteLevel()
+    bpe.save(str(tmp_path / "tokenizer.json"))
+    found = inspection.tokens(train, tmp_path / "tokenizer.json")
     assert (found["unseen"], counts[4]) == (1, 0)
     assert counts[3] <= found["rare"] <= counts[2]
+    assert found["fragments"] == (counts[1] + counts[2]) / counts.sum()
 
 
 def test_losses_are_those_of_the_n_grams(blocks):
     train, test = blocks
     found = inspection.ngram_losses(train, test)
     assert [one["order"] for one in found] == [1, 2, 3]
-    model = NGrams(train.tokens.reshape(-1), 5, 2)
+    model = NGrams(train.tokens, 5, 2)
     assert found[1]["next"] == pytest.approx(-model.next_token(test.tokens)[:, 1:].mean())
     assert found[1]["masked"] == pytest.approx(-model.masked(test.tokens).mean())
     assert found[1]["sequences"] == len(test)

@@ -28,12 +28,12 @@ def test_a_bigram_by_hand():
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
-def textbook(stream, order):
+def textbook(rows, order):
     """p(w | h) by the recursion of the module's docstring, with dictionaries."""
-    stream = stream.tolist()
+    rows = np.atleast_2d(rows).tolist()
 
     def runs(k):
-        return Counter(tuple(stream[i : i + k]) for i in range(len(stream) - k + 1))
+        return Counter(tuple(row[i : i + k]) for row in rows for i in range(len(row) - k + 1))
 
     counts = {order: runs(order)}
     for k in range(1, order):
@@ -56,15 +56,18 @@ def textbook(stream, order):
     return lambda window: p(order, tuple(window[:-1]), window[-1])
 
 
+@pytest.mark.parametrize("shape", [(60,), (12, 5)], ids=["text", "sequences"])
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_the_formula_as_it_is_written(order):
-    stream, windows = text(), all_states(VOCABULARY, order)
-    model, expected = KneserNey(stream, VOCABULARY, order), textbook(stream, order)
+def test_the_formula_as_it_is_written(order, shape):
+    """No run goes from one sequence into the next."""
+    rows, windows = text().reshape(shape), all_states(VOCABULARY, order)
+    rows[..., 0] = 3  # which stands after no token of its own sequence
+    model, expected = KneserNey(rows, VOCABULARY, order), textbook(rows, order)
     found = model.probability(windows)
     np.testing.assert_allclose(found, [expected(w) for w in windows.tolist()], rtol=1e-12)
     sums = found.reshape(-1, VOCABULARY).sum(axis=1)
     np.testing.assert_allclose(sums, 1, rtol=1e-12)
-    assert found.min() > 0, "a token that the text does not have"
+    assert found.min() > 0, "runs that the text does not have"
 
 
 def test_sequences_sum_to_1_and_give_the_masked_conditionals():
@@ -89,7 +92,7 @@ def test_draws_are_from_the_law(order):
 
 
 def test_a_text_too_short_and_an_order_too_high_are_refused():
-    with pytest.raises(ValueError, match="a text of 2 tokens has no run of 3 tokens"):
+    with pytest.raises(ValueError, match="a text of 2 tokens in a row has no run of 3 tokens"):
         KneserNey(np.array([0, 1]), 3, 3)
     with pytest.raises(ValueError, match=r"expected an order of at least 1 with \|V\|\^order"):
         KneserNey(np.arange(9), 65536, 4)

@@ -30,6 +30,10 @@ def splits(tmp_path):
         start = random.integers(0, len(text) - 16)
         test[row] = text[start : start + 16]
     test[0], test[2] = text[:16], text[-16:]
+    for row in range(1, 30, 2):  # but for one to four tokens, anywhere
+        start, places = random.integers(0, len(text) - 16), random.permutation(16)[: row % 4 + 1]
+        test[row] = text[start : start + 16]
+        test[row, places] = (test[row, places] + 1) % 40
     for row in range(31, 60, 3):  # in part
         start, count = random.integers(0, len(text) - 16), random.integers(8, 16)
         place = random.integers(0, 17 - count)
@@ -37,9 +41,10 @@ def splits(tmp_path):
     return stored(tmp_path / "train", train, 40), stored(tmp_path / "test", test, 40)
 
 
-@pytest.mark.parametrize("block", [2**20, 64, 16])
-def test_counts_are_those_of_a_search_in_the_text(splits, monkeypatch, block):
+@pytest.mark.parametrize(("block", "pairs"), [(2**20, 2**16), (64, 3), (16, 1)])
+def test_counts_are_those_of_a_search_in_the_text(splits, monkeypatch, block, pairs):
     monkeypatch.setattr(overlap, "BLOCK", block)
+    monkeypatch.setattr(overlap, "PAIRS", pairs)
     train, test = splits
     text = as_text(train.tokens.reshape(-1))
     blocks = [as_text(row) for row in test.tokens]
@@ -49,8 +54,12 @@ def test_counts_are_those_of_a_search_in_the_text(splits, monkeypatch, block):
         any(whole[i : i + 12] in text for i in range(5)) for whole in blocks
     )
     assert 15 <= len(found["verbatim"]) < found["runs"] < 30
-    assert found["blocks"] == 100
-    assert found["run"] == 12
+    windows = np.lib.stride_tricks.sliding_window_view(train.tokens.reshape(-1), 16)
+    least = np.array([(windows != row).sum(axis=1).min() for row in test.tokens])
+    assert found["near"] == (least <= 2).sum() > len(found["verbatim"])
+    assert (least == 2).any()
+    assert (least == 3).any()
+    assert (found["blocks"], found["run"], found["changed"]) == (100, 12, 2)
 
 
 def test_equal_hashes_of_other_tokens_are_not_counted(splits, monkeypatch):
@@ -64,17 +73,25 @@ def test_equal_hashes_of_other_tokens_are_not_counted(splits, monkeypatch):
 def test_short_blocks_share_what_they_have(tmp_path):
     train = stored(tmp_path / "train", np.array([[0, 1, 2], [3, 4, 5]]), 9)
     test = stored(tmp_path / "test", np.array([[2, 3, 4], [4, 3, 2]]), 9)
-    found = {"blocks": 2, "verbatim": [0], "run": 3, "runs": 1}
+    found = {"blocks": 2, "verbatim": [0], "near": 1, "changed": 0, "run": 3, "runs": 1}
     assert overlap.overlap(train, test.tokens) == found
 
 
 def test_shares_and_what_is_said_of_them(tmp_path):
     path = tmp_path / "overlap.json"
-    path.write_text(json.dumps({"blocks": 50, "verbatim": [3, 7], "run": 12, "runs": 5}))
-    assert overlap.shares(path) == {"verbatim": 0.04, "run": 12, "runs": 0.1}
+    counts = {"blocks": 50, "verbatim": [3, 7], "near": 4, "changed": 2, "run": 12, "runs": 5}
+    path.write_text(json.dumps(counts))
+    shares = {"verbatim": 0.04, "near": 0.08, "changed": 2, "run": 12, "runs": 0.1}
+    assert overlap.shares(path) == shares
     found = overlap.shares(path, [1, 3, 5, 8])
     assert found["initial"] == 0.25
     assert overlap.sentence(found) == (
-        "Of the test blocks 4.00% stand verbatim in the training text, 10.00% share 12 tokens in "
-        "a row with it; of the chains' starts 25.00% stand there whole."
+        "Of the test blocks 4.00% stand verbatim in the training text, 8.00% but for at most 2 "
+        "tokens, 10.00% share 12 tokens in a row with it; of the chains' starts 25.00% stand "
+        "there whole."
     )
+
+
+def test_sequences_that_training_has_are_told_by_their_rows():
+    train = np.array([[0, 1], [1, 2], [0, 1]], np.uint8)
+    assert overlap.repeated(train, np.array([[0, 1], [1, 0], [2, 1], [1, 2]], np.uint8)) == 0.5

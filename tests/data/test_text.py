@@ -59,7 +59,9 @@ def test_a_line_longer_than_memory_should_hold_comes_in_pieces(tmp_path):
     content = "wörter " * 40_000
     path.write_text(f"{content}\n##\nshort\n", encoding="utf-8")
     with Progress(0, "bytes", "test") as progress:
-        found = list(text.split_lines(text.read_lines(path, progress), "marker", "##"))
+        lines = list(text.read_lines(path, progress))
+    assert max(map(len, lines)) < 2 * text.LINE
+    found = list(text.split_lines(lines, "marker", "##"))
     assert max(len(piece.text) for piece in found) <= PIECE
     assert joined(found) == [content.rstrip(), "short"]
 
@@ -79,10 +81,58 @@ def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix, b
         read(path)
 
 
-def test_byte_order_mark_and_windows_line_ends_are_dropped(tmp_path):
-    path = tmp_path / "windows.txt"
-    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
-    assert read(path) == "one\ntwo\n"
+LINES = "één\r\n\r\ntwo\r\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + LINES.encode() + b"\xef\xbb\xbfthree",
+        LINES.replace("two", "\ufefftwo").encode() + b"three",
+        *(
+            f"\ufeff{LINES}three".encode(f"utf-{n}-{order}")
+            for n in (16, 32)
+            for order in ("le", "be")
+        ),
+        LINES.replace("\r\n", "\r").encode() + b"three",
+        *(LINES.replace("\r\n", end).encode() + b"three" for end in text.ENDS),
+    ],
+)
+def test_marks_and_line_ends_as_programs_write_them(tmp_path, content):
+    path = tmp_path / "mine.txt"
+    path.write_bytes(content)
+    assert read(path) == "één\n\ntwo\nthree"
+
+
+def test_where_there_are_line_feeds_nothing_else_ends_a_line(tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text("one\x85 \u2028two\n\fthree", encoding="utf-8")
+    assert read(path) == "one\x85 \u2028two\n\fthree"
+
+
+def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "LINE", 5)
+    path = tmp_path / "mine.txt"
+    path.write_bytes(b"four\r\nfour\rab\r")
+    assert read(path) == "four\nfour\nab\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no mark".encode("utf-16-le"), r"7 NULs in 14 bytes from byte 0.*UTF-16 .*iconv"),
+        (
+            b"\xef\xbb\xbfa record that is padded\0\n",
+            r"1 NULs in 25 bytes from byte 3.*tr -d '\\000'",
+        ),
+        ("\ufeffcut".encode("utf-16-le")[:-1], "is not UTF-16-LE text: truncated data at byte 6"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_with_the_way_out(tmp_path, content, said):
+    path = tmp_path / "mine.txt"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=said):
+        read(path)
 
 
 def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
@@ -90,25 +140,105 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    found = [
-        str(path.relative_to(tmp_path)) for path in text_files([str(tmp_path / "texts")], "files")
+    (tmp_path / "texts/a/void").touch()
+    (tmp_path / "texts/a.png").write_bytes(b"\x89PNG\r\n")
+    (tmp_path / "texts/gone").symlink_to("nowhere")
+    (tmp_path / "texts/linked").symlink_to(tmp_path / "texts/a")
+    (tmp_path / "texts/README.md").write_text("a text among texts")
+    passed = []
+    found = text_files([str(tmp_path / "texts")], "files", passed)
+    inside = [str(path.relative_to(tmp_path / "texts")) for path in found]
+    assert inside == ["README.md", "a/y.txt", "a/z.txt", "b.txt"]
+    assert [one.removeprefix(f"{tmp_path}/texts/") for one in passed] == [
+        ".git (hidden)",
+        ".hidden (hidden)",
+        "a/void (empty)",
+        "a.png (a PNG image)",
+        "gone (no file, or a link to none)",
+        "linked (a link to a folder)",
     ]
-    assert found == ["texts/a/y.txt", "texts/a/z.txt", "texts/b.txt"]
+    assert text.passed_over(passed[:1]) == f"Passed over: {tmp_path}/texts/.git (hidden)."
+    assert text.passed_over(passed).endswith("/gone (no file, or a link to none) and 1 more.")
 
 
-def test_rows_of_a_parquet_column_are_documents(tmp_path):
-    stories = [f"story {i}\n\nwith a blank line\n" for i in range(200)]
-    path = tmp_path / "texts.parquet"
-    pq.write_table(pa.table({"story": stories, "id": range(200)}), path)
-    corpus = {"kind": "file", "files": [str(path)], "column": "story", "split": SHARES}
-    found = collected(tmp_path, {**corpus, "deduplicate": False})
+def written(path, table):
+    """A table as Parquet, Arrow file or stream, by what its name begins with."""
+    if path.name.startswith("parquet"):
+        pq.write_table(table, path)
+        return
+    new = pa.ipc.new_stream if path.name.startswith("stream") else pa.ipc.new_file
+    with new(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=70)
+
+
+@pytest.mark.parametrize("name", ["parquet.parquet", "parquet", "file.feather", "stream.arrow"])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.dictionary(pa.int16(), pa.large_string())],
+    ids=["plain", "large", "categorical"],
+)
+def test_rows_of_a_column_are_documents(tmp_path, name, kind):
+    stories = [f"story {i}\n\nwith a blank line\n" for i in range(200)] + [" \n", ""]
+    path = tmp_path / "texts" / name
+    path.parent.mkdir()
+    table = pa.table({"text": pa.array(stories).cast(kind), "id": range(202)})
+    written(path, table)
+    corpus = {"kind": "file", "files": [str(path)], "split": SHARES, "deduplicate": False}
+    found = collected(tmp_path, corpus)
     everything = [story for stories in found.values() for story in stories]
-    assert sorted(everything) == sorted(story.rstrip() for story in stories)
+    assert sorted(everything) == sorted(story.rstrip() for story in stories[:-2])
+    about = Documents(tmp_path / "out" / "test.parquet").about
+    assert about["passed_over"] == [f"{path} (2 blank rows)"]
+
+
+def test_a_folder_that_datasets_has_saved(tmp_path):
+    folder = tmp_path / "saved"
+    for split in ("train", "test"):
+        (folder / split).mkdir(parents=True)
+        written(folder / split / "stream.arrow", pa.table({"text": [f"of {split}"]}))
+        written(folder / split / "cache-1a.arrow", pa.table({"text": ["a copy"]}))
+        for name in ("state.json", "dataset_info.json"):
+            (folder / split / name).write_text("{}")
+    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    (folder / "README.md").write_text("what it is")
+    (folder / "test" / "state.json").write_text("")
+    passed = []
+    found = list(text_files([str(folder)], "files", passed))
+    assert found == [folder / "test/stream.arrow", folder / "train/stream.arrow"]
+    assert len(passed) == 8
+    assert f"{folder}/test/state.json (empty)" in passed
+    assert f"{folder}/README.md (no table of the data set)" in passed
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "a.jsonl",
+            '{"id": 1, "story": "one"}\n{"id": 2, "story": null}\n{"id": [3], "story": "two"}\n',
+        ),
+        ("a.json", '[{"story": "one", "meta": {"x": 1}}, {"story": "two"}]'),
+        ("a.csv", 'id,story\n1,one\n2,"two"\n'),
+        ("a.csv", "id;story\n1;one\n2;two\n"),
+        ("a.tsv", 'id\tstory\n1\tone\n2\t"two"\n'),
+    ],
+)
+def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_it(
+    tmp_path, monkeypatch, name, content
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    with pytest.raises(SourceError, match=rf"files\[0\]: found {name}, a table as") as refused:
+        list(text_files([name], "files"))
+    code = str(refused.value).split('python -c "')[1].split('"')[0]
+    exec(code.replace("COLUMN", "story"), {})
+    with Progress(0, "bytes", "test") as progress:
+        assert list(text.read_rows(Path("texts.parquet"), None, progress)) == ["one", "two"]
 
 
 FILE = {"kind": "file", "boundary": "line", "column": "story", "split": SHARES}
 STORIES = {"kind": "tinystories", "split": SHARES}
-COLUMNS = {"words": ["a"], "holes": ["a", None], "numbers": [1, 2]}
+COLUMNS = {"words": ["a"], "holes": ["a", None], "numbers": [1, 2], "lists": [["a"]]}
 REFUSED = {
     "no file": (
         FILE | {"files": ["nowhere.txt"]},
@@ -120,9 +250,10 @@ REFUSED = {
     ),
     "too few documents": (
         FILE | {"files": ["one.txt"]},
-        r"split: the (train|validation) split comes out empty",
+        r"split: the (train|validation) split comes out empty .* has 1 line ends; is `boundary`",
     ),
     "null": (FILE | {"files": ["holes.parquet"]}, "null in row 1"),
+    "lists": (FILE | {"files": ["lists.parquet"]}, "holds list<.*; expected strings; .*one string"),
     "numbers": (FILE | {"files": ["numbers.parquet"]}, "which holds int64 in .*; expected strings"),
     "other columns": (
         FILE | {"files": ["words.parquet"], "column": "text"},
@@ -132,6 +263,7 @@ REFUSED = {
         FILE | {"files": ["words.parquet"], "column": None},
         "column: missing; expected one of the columns",
     ),
+    "half an Arrow file": (FILE | {"files": ["half.arrow"]}, "not a readable Arrow file"),
     "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
     "another checksum": (
         STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},
@@ -151,6 +283,7 @@ def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeyp
     Path("empty").mkdir()
     Path("one.txt").write_text("only one document\n")
     Path("no.parquet").write_bytes(b"PAR1 or not")
+    Path("half.arrow").write_bytes(b"ARROW1\0\0 and not")
     for name, column in COLUMNS.items():
         pq.write_table(pa.table({"story": column, "id": range(len(column))}), f"{name}.parquet")
     with pytest.raises(SourceError, match=reason):

@@ -1,6 +1,7 @@
 """Known contacts: lists, tables of distances, and structures whose chains are put on columns."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from manybody.measure.known_contacts import ContactsError, make, read_contacts, 
 @pytest.mark.parametrize("text", ["i,j\n1,2\n# none\n\n4,2\n", "1\t2\n2 4 # far\n", "1, 2\n4, 2"])
 def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
     (tmp_path / "list").write_text(text)
-    contacts, known, _ = read_contacts(tmp_path / "list", 4)
+    contacts, known, *_ = read_contacts(tmp_path / "list", 4)
     assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 3]]
     np.testing.assert_array_equal(contacts, contacts.T)
     np.testing.assert_array_equal(known, ~np.eye(4, dtype=bool))
@@ -26,7 +27,7 @@ def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
 
 def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
     (tmp_path / "d.tsv").write_text("i\tj\tdistance\n1\t2\t7.9\n1\t3\t8.0\n4\t2\t3e1\n2\t3\t0\n")
-    contacts, known, distances = read_contacts(tmp_path / "d.tsv", 4)
+    contacts, known, distances, _ = read_contacts(tmp_path / "d.tsv", 4)
     assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 2]]
     assert np.argwhere(np.triu(known)).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
     assert distances[3, 1] == distances[1, 3] == 30
@@ -57,6 +58,54 @@ def test_malformed_lines_are_refused_by_number(text, message, tmp_path):
     with pytest.raises(ContactsError, match=message) as caught:
         read_contacts(path, 4)
     assert str(path) in str(caught.value)
+
+
+def listed_pairs(text, folder, length=8) -> tuple:
+    """Contacts (i < j, from 1), the number of known pairs, and what is said."""
+    (folder / "given").write_bytes(text if isinstance(text, bytes) else text.encode())
+    contacts, known, _, said = read_contacts(folder / "given", length)
+    pairs = np.argwhere(np.triu(contacts)) + 1
+    return pairs.tolist(), int(known.sum()) // 2, "; ".join(said)
+
+
+CASP = "{}REMARK of \xb0C\nMODEL 1\nACDE\nFGHI\n{}END\n"
+MATRIX = np.full((8, 8), 12.5)
+MATRIX[1, 3] = MATRIX[3, 1] = 7.5
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs", "known", "said"),
+    [
+        (CASP.format("PFRMAT RR\n", "2 4 0 8 .5\n1 5 0 8 .49\n"), [[2, 4]], 28, "header.*: 6"),
+        (CASP.format("PFRMAT RR\n", "2 4 .97\n1 5 .1\n"), [[2, 4]], 28, "2 pairs listed, 1 of"),
+        ("ACDEFGHI\n2 4 0 8.0 .97\n", [[2, 4]], 28, "sequence: 1"),
+        (b"\xff\xfe" + "2 4\r".encode("utf-16-le"), [[2, 4]], 28, "not listed: not in contact"),
+        (gzip.compress(b"2.0;4.0;\n", mtime=0), [[2, 4]], 28, "1 pairs"),
+        (',rank,i,j,"dist"\n0,1,2,4,7.9\n1,2,1,5,8\n', [[2, 4]], 2, "columns passed over: , rank$"),
+        ("\n".join(" ".join(map(str, row)) for row in MATRIX), [[2, 4]], 28, "56 pairs|28 pairs"),
+        ("\n".join(",".join(map(str, row)) for row in (MATRIX < 8) * 1), [[2, 4]], 28, "1 pairs"),
+        ("\n".join(" ".join(map(str, row)) for row in np.where(MATRIX < 8, 7, np.nan)), [[2, 4]], 1,
+         "not listed: unknown"),
+    ],
+)  # fmt: skip
+def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
+    found = listed_pairs(text, tmp_path)
+    assert found[:2] == (pairs, known)
+    assert re.search(said, found[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("PFRMAT RR\nACDEFGH\n2 4 0 8 1\n", "sequence has 7 residues, expected the 8 columns"),
+        ("2 4 0 12 .9\n", "line 1: .*, expected 0 8, the distances"),
+        ("2 4 0 8 17.3\n", "line 1: .*, expected a probability from 0 to 1"),
+        ("i,j\n", "lists no pair"),
+    ],
+)
+def test_predictions_that_mean_something_else_are_refused(text, message, tmp_path):
+    with pytest.raises(ContactsError, match=message):
+        listed_pairs(text, tmp_path)
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
@@ -128,6 +177,9 @@ def test_distances_of_a_protein_are_those_of_its_beta_carbons(name, tmp_path):
     expected[np.ix_(columns, columns)] = cdist(atoms, atoms)
     np.fill_diagonal(expected, np.nan)
     np.testing.assert_allclose(found, expected, atol=2e-3)
+    (sentence,) = said.pop("said")
+    assert "A, one of 2, has 32 residues; 28 of the 33 " in sentence
+    assert "not those of columns 14, 15, 16, 17, 18" in sentence
     assert said == {"chain": "A", "record": "mine", "residues": 28, "identical": 27}
 
 
@@ -173,3 +225,81 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     for name, document, chain, message in cases:
         with pytest.raises(ContactsError, match=message):
             structure_distances(tmp_path / name, document, chain)
+
+
+def line(number, residue, name, place, chain="A", other=" ", occupancy="1.00", kind="ATOM  "):
+    """A line of a PDB file; columns that nothing uses hold no numbers."""
+    where = "".join(f"{one:8.3f}" for one in place)
+    field = f"{number:>4} " if isinstance(number, int) else f"{number:>5}"
+    return f"{kind}*****  {name:<3}{other}{residue:>3} {chain}{field}   {where}{occupancy:>6}******"
+
+
+def as_pdb(names, places, **more) -> list[str]:
+    atoms = zip(names, places, strict=True)
+    return [
+        line(number, residue, atom, place + shift, **more)
+        for number, (residue, place) in enumerate(atoms, start=9)
+        for atom, shift in (("CA", 0), ("C", 1), ("CB", 0.25))
+        if residue != "GLY" or atom != "CB"
+    ]
+
+
+def known_of(lines, folder, name="s.pdb") -> tuple:
+    text = "\n".join(lines) + "\n"
+    (folder / name).write_bytes(text.encode("latin-1"))
+    distances, said = structure_distances(folder / name, about(PROTEIN))
+    return distances, said["identical"], "; ".join(said["said"])
+
+
+PLACES = np.round(np.random.default_rng(3).uniform(0, 40, (len(PROTEIN), 3)), 3)
+BETAS = PLACES + np.where(np.array(list(PROTEIN)) == "G", 0, 0.25)[:, None]
+NAMES = [THREE[letter] for letter in PROTEIN]
+HISTIDINE = NAMES.index("HIS")
+SERINE = PROTEIN.index("S")
+WHOLE = as_pdb(NAMES, PLACES)
+OTHER = [
+    line(SERINE + 9, residue, atom, PLACES[SERINE] + shift, other=other, occupancy=share)
+    for residue, other, share, far in (
+        ("VAL", "C", "0.20", 5),
+        ("SER", "A", "0.40", 0),
+        ("THR", "B", "0.40", 9),
+    )
+    for atom, shift in (("CA", far), ("C", far), ("CB", far + 0.25))
+]
+AT_SERINE = next(n for n, text in enumerate(WHOLE) if text[22:26] == f"{SERINE + 9:>4}")
+HIE = [*NAMES[:HISTIDINE], "HIE", *NAMES[HISTIDINE + 1 :]]
+IONS = [line(n, name, "CA", [1, 2, 3], kind="HETATM") for n, name in ((90, "CA"), (91, "HOH"))]
+STRUCTURES = {
+    "simulation": (as_pdb(HIE, PLACES, chain=" "), "chain without a name.*33 of the 33"),
+    "unknown name": (as_pdb([*NAMES[:5], "QQQ", *NAMES[6:]], PLACES), r"unknown .*: QQQ \(1\)"),
+    "remarks": (["REMARK 4 \xb0C", "CRYST1 ***", *WHOLE], "33 of the 33"),
+    "models": (["MODEL 1", *WHOLE, "ENDMDL", "MODEL 2", *as_pdb(NAMES, PLACES * 2)], "first of 2"),
+    "other locations": (
+        WHOLE[:AT_SERINE] + OTHER + WHOLE[AT_SERINE + 3 :], r"several names.*: SER/VAL/THR \(1\)"
+    ),
+    "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "42 residues; 33 of"),
+    "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
+    "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STRUCTURES)
+def test_structures_as_programs_write_them(case, tmp_path):
+    lines, said = STRUCTURES[case]
+    distances, identical, found = known_of(lines, tmp_path)
+    assert identical == len(PROTEIN) - (case == "unknown name")
+    expected = cdist(BETAS, BETAS)
+    np.fill_diagonal(expected, np.nan)
+    np.testing.assert_allclose(distances, expected, atol=1e-4)
+    assert re.search(said, found)
+
+
+def test_an_mmcif_file_needs_few_columns(tmp_path):
+    columns = "label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
+    head = ["data_x", "loop_", *(f"_atom_site.{name}" for name in columns.split())]
+    rows = [
+        f"CA {name} A {number} {' '.join(map(str, place))}"
+        for number, (name, place) in enumerate(zip(NAMES, PLACES, strict=True), start=1)
+    ]
+    distances, *_ = known_of([*head, *rows, "#"], tmp_path, name="no-ending")
+    np.testing.assert_allclose(distances[0, 1:], cdist(PLACES, PLACES)[0, 1:], atol=1e-4)

@@ -7,9 +7,12 @@ import numpy as np
 import own_models
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 
 from manybody import models
+from manybody.data import own_tokenizer
 from manybody.io import checkpoints
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
@@ -256,7 +259,35 @@ BAD = {
     ),
     "another |V|": (
         lambda folder: own_models.model(vocabulary=90).save_pretrained(folder),
-        r"a model of 90 tokens, but the sequences are of \|V\| = 120; expected the same",
+        r"bert, of 90 tokens, but .*text.parquet holds token 119; expected no token beyond",
+    ),
+    "many more rows": (
+        lambda folder: own_models.model(vocabulary=400).save_pretrained(folder),
+        r"bert, of 400 tokens, but .* \|V\| = 120; expected the same, or the tokenizer of the seq",
+    ),
+    "a mask token beyond the rows": (
+        lambda folder: own_models.model(vocabulary=4).save_pretrained(folder),
+        "of 4 tokens, but .* holds token 119",
+    ),
+    "quantised": (
+        lambda folder: own_models.edit(folder, quantization_config={"quant_method": "gptq"}),
+        r"whose weights are quantised \(gptq\).*AutoModelForMaskedLM.*dequantize",
+    ),
+    "an adapter": (
+        lambda folder: (folder / "adapter_config.json").write_text("{}"),
+        r"which is an adapter \(LoRA.*merge_and_unload",
+    ),
+    "a value that the library refuses": (
+        lambda folder: own_models.edit(folder, hidden_size="many"),
+        "bert, which transformers .* cannot read .*hidden_size.*from_pretrained.*reads here",
+    ),
+    "a config cut short": (
+        lambda folder: (folder / "config.json").write_text("{"),
+        "config.json is not a readable JSON document.*save or copy it again",
+    ),
+    "a causal model as a masked one": (
+        lambda folder: own_models.edit(folder, is_decoder=True),
+        "bert, whose logits of a masked token do not change with later tokens.*is_decoder",
     ),
     "another tokenizer": (
         lambda folder: own_models.word_piece(100).save_pretrained(folder),
@@ -271,6 +302,153 @@ def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
     spoil(bert)
     with pytest.raises(Refusal, match=said):
         adopted({**MASKED, "weights": str(bert)})
+
+
+@pytest.mark.parametrize(
+    ("saved", "said"),
+    [
+        ("BertForSequenceClassification", "which predicts no tokens of a vocabulary"),
+        ("ElectraForPreTraining", "a discriminator.*take its generator"),
+        ("FunnelForPreTraining", "a discriminator"),
+        (
+            None,
+            r'saved as nothing; .*"architectures": \["BertForMaskedLM"\] or \["BertLMHeadModel"',
+        ),
+    ],
+)
+def test_what_predicts_no_tokens_is_refused_by_what_it_is(bert, saved, said):
+    own_models.edit(bert, architectures=saved and [saved])
+    with pytest.raises(Refusal, match=said):
+        Pretrained.open(bert, LENGTH)
+    assert layout.objective({"model_type": "gpt_neox"}, "gpt") == "next-token"
+    assert layout.objective({"architectures": ["BertForPreTraining"]}, "bert") == "masked"
+    with pytest.raises(Refusal, match="an encoder-decoder"):
+        layout.objective({"model_type": "bart", "is_encoder_decoder": True}, "bart")
+
+
+def test_a_model_that_sees_later_tokens_is_no_causal_one(bert, adopted):
+    own_models.edit(bert, architectures=["BertLMHeadModel"])
+    for read in (
+        lambda: adopted({**CAUSAL, "weights": str(bert)}),
+        lambda: Pretrained.open(bert, LENGTH),
+    ):
+        with pytest.raises(Refusal, match=r"bert, whose logits change with later tokens.*is_deco"):
+            read()
+    own_models.edit(bert, is_decoder=True)  # what the message says
+    assert Pretrained.open(bert, LENGTH).about.causal
+
+
+def test_a_masked_model_before_training_may_ignore_the_context(tmp_path):
+    library = own_models.model()
+    for value in library.parameters():
+        value.data.zero_()
+    library.config.mask_token_id = 4
+    library.save_pretrained(tmp_path)
+    assert not Pretrained.open(tmp_path, LENGTH).about.causal
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda name: f"_orig_mod.{name}",
+        lambda name: f"module.{name.replace('.layers.0.', '.layers.0._orig_mod.')}",
+        lambda name: f"model.net.{name}",
+    ],
+)
+def test_weights_of_a_wrapped_model_are_read(tmp_path, wrapped):
+    library = own_models.model("gpt_neox")
+    library.save_pretrained(tmp_path, max_shard_size="20KB")
+    index = json.loads((tmp_path / layout.INDEX).read_text())
+    index["weight_map"] = {wrapped(name): file for name, file in index["weight_map"].items()}
+    (tmp_path / layout.INDEX).write_text(json.dumps(index))
+    for file in tmp_path.glob("*.safetensors"):
+        named = {wrapped(name): value for name, value in load_file(file).items()}
+        save_file(named, file, {"format": "pt"})
+    model = Pretrained.open(tmp_path, LENGTH)
+    with torch.no_grad():
+        expected = library(input_ids=tokens(3)).logits
+        torch.testing.assert_close(model(tokens(3)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_beyond_the_own_tokenizer_are_left_out(tmp_path, adopted, text):
+    own_models.model("gpt_neox", 1000).save_pretrained(tmp_path / "runs/step-1")
+    own_models.word_piece(VOCABULARY).save_pretrained(tmp_path / "runs")
+    said = own_tokenizer.described(tmp_path / "runs")
+    write(text, tokens(40).numpy(), VOCABULARY, {"special": said})
+    manifest = adopted({**CAUSAL, "weights": str(tmp_path / "runs")})
+    assert stored.load_model(manifest)(tokens(1)).shape[-1] == VOCABULARY
+
+
+def test_tokens_beyond_the_rows_are_refused_if_the_text_has_them(tmp_path, adopted, text):
+    own_models.model("gpt_neox", VOCABULARY).save_pretrained(tmp_path / "gpt")
+    special = {**SPECIAL, "special": [0, 1, VOCABULARY], "mask": VOCABULARY}
+    write(text, tokens(40).numpy(), VOCABULARY + 1, {"special": special})
+    entry = {**CAUSAL, "weights": str(tmp_path / "gpt")}
+    manifest = adopted(entry)
+    assert stored.load_model(manifest).special == (0, 1)
+    assert evaluate(manifest, {"text": (text, 10)})["predictions"].min() > 0
+    used = tokens(40).numpy()
+    used[-1, -1] = VOCABULARY
+    write(text, used, VOCABULARY + 1, {"special": special})
+    with pytest.raises(Refusal, match=rf"of 120 tokens, but .* holds token {VOCABULARY}"):
+        adopted(entry)
+
+
+@pytest.mark.parametrize("more", [[], ["AA", "LAG"]])
+def test_a_list_of_letters_is_a_tokenizer_as_the_library_reads_it(tmp_path, more):
+    letters = [*["<cls>", "<pad>", "<eos>", "<unk>", "L", "A", "G", "V", ".", "-"], *more, "<mask>"]
+    (tmp_path / "vocab.txt").write_text("\n".join(letters))
+    library = transformers.EsmTokenizer(str(tmp_path / "vocab.txt"))
+    own_tokenizer.take(tmp_path, "esm", tmp_path / "made.json", tmp_path / "special.json")
+    made = Tokenizer.from_file(str(tmp_path / "made.json"))
+    for text in ("LAGAAV", "LA\nG-.V", "AAAAL x GV<mask>L"):
+        assert made.encode(text).ids == library(text)["input_ids"]
+    said = json.loads((tmp_path / "special.json").read_text())
+    assert (said["before"], said["after"], said["special"]) == (
+        [0],
+        [2],
+        [0, 1, 2, 3, len(letters) - 1],
+    )
+    library.save_pretrained(tmp_path)
+    assert own_tokenizer.described(tmp_path)["mask"] == len(letters) - 1
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\n##b")
+    with pytest.raises(
+        Refusal, match=r"esm, which has no tokenizer.json.*save_pretrained\('esm'\)"
+    ):
+        own_tokenizer.take(tmp_path, "esm", tmp_path / "made.json", tmp_path / "special.json")
+
+
+def test_a_text_of_unknown_tokens_is_refused(bert, adopted, text, capsys):
+    drawn = tokens(40).numpy()
+    drawn[:, 1:4] = 1
+    write(text, drawn, VOCABULARY, {"special": {**SPECIAL, "before": [2], "after": [3]}})
+    adopted({**MASKED, "weights": str(bert)})
+    assert "30% of the tokens of" in capsys.readouterr().out
+    drawn[:, 1:8] = 1
+    write(text, drawn, VOCABULARY, {"special": {**SPECIAL, "before": [2], "after": [3]}})
+    with pytest.raises(Refusal, match="a text that the tokenizer does not know: 70%"):
+        adopted({**MASKED, "weights": str(bert)}, "again")
+
+
+def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adopted, capsys):
+    folder = series(tmp_path / "runs", 2)
+    for name in ("tmp-checkpoint-200", "final", "checkpoint-400"):
+        shutil.copytree(folder / "checkpoint-100", folder / name)
+    (folder / "checkpoint-400/model.safetensors").rename(folder / "checkpoint-400/optimizer.pt")
+    entry = {**CAUSAL, "weights": str(folder)}
+    assert checkpoints.checkpoint_steps(adopted(entry)) == [100, 200]
+    printed = capsys.readouterr().out
+    for said in ("tmp-checkpoint-200: temporary", "final: no step", "checkpoint-400: without w"):
+        assert f"passed over: {said}" in printed
+    shutil.copytree(folder / "checkpoint-100", folder / "iter_200")
+    with pytest.raises(Refusal, match=r"of one step checkpoint-200 and iter_200; .*take one of"):
+        adopted(entry)
+    shutil.copytree(folder / "checkpoint-100", folder, dirs_exist_ok=True)
+    assert checkpoints.checkpoint_steps(adopted(entry, "one")) == [0]
+    assert "checkpoint-100, checkpoint-200, " in capsys.readouterr().out
+    shutil.move(folder, tmp_path / "up/there")
+    with pytest.raises(Refusal, match=r"up, which has no config.json .*up/there.* is one"):
+        adopted({**CAUSAL, "weights": str(tmp_path / "up")})
 
 
 def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, text):
@@ -304,7 +482,10 @@ def test_names_without_a_step_and_twice_the_same_are_refused(tmp_path, adopted):
     shutil.copytree(folder / "checkpoint-100", folder / "step-100")
     for names, said in (
         (["checkpoint-100", "final"], "found final, whose name does not end in its step"),
-        (["checkpoint-100", "step-100"], "found 2 checkpoints of 1 steps"),
+        (
+            ["checkpoint-100", "step-100"],
+            "2 checkpoints of 1 steps, of one step checkpoint-100 and",
+        ),
         (["checkpoint-200", "checkpoint-100"], "expected folders in order of steps"),
         (["checkpoint-300"], "which is no folder; expected one in save_pretrained layout"),
     ):

@@ -54,6 +54,7 @@ def planted(tmp_path_factory):
 def test_what_was_planted_is_what_the_claims_find(planted):
     found = by_name(fig2, planted)
     above = found["encoders-above"]
+    assert "; 52% of the held-out sequences are training sequences, too" in above.scope
     # Two seeds in common with softmax A, which Student's t lets decide nothing at 0.02 +- 0.001.
     for label in ("encoder of 1 layer less softmax", "encoder of 3 layers less softmax"):
         one = part(above, label)

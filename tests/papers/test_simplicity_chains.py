@@ -1,6 +1,7 @@
 """Figure 3: quality of generators, their chains, and a student's losses on them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from legible import faults
 from planted_losses import FIG3
 
+from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.simplicity import fig3, students
 
@@ -125,6 +127,46 @@ def test_generators_and_their_chains_are_judged():
     inverted = claims(block=FIG3 | {"generators": ["bert-test", "n4-test", "n2-test"]})
     assert inverted["quality"].verdict == "no"
     assert len(found["sweeps"].parts) == 2 * 10  # of each pair the checkpoints after the plateau
+
+
+def test_the_generators_distances_from_the_last_are_said_with_intervals():
+    found = planted.quality()
+    last = {
+        name: run.losses[run.losses["step"] == planted.STEPS[-1]] for name, run in found[0].items()
+    }
+    expected = []
+    for name, label in (("n2-test", "n = 2, order 3"), ("n4-test", "n = 4, order 9")):
+        apart = (last[name]["loss_sum"].to_numpy() - last["bert-test"]["loss_sum"].to_numpy()) / 16
+        error = apart.std(ddof=1) / np.sqrt(len(apart))
+        numbers = apart.mean(), apart.mean() - 2 * error, apart.mean() + 2 * error
+        expected.append(f"{records.written(*numbers)} for {label}")
+    begins = "The test loss above that of BERT, any order, in nats a token, is "
+    assert claims(found)["quality"].sentence == f"{begins}{' and '.join(expected)}."
+    alone = claims(block=FIG3 | {"generators": ["bert-test"]})
+    assert not any(claim.sentence for claim in alone.values())
+
+
+@pytest.mark.parametrize(("fall", "falls"), [(2.5, True), (1.5, False), (-2.5, False)])
+def test_generators_that_still_fall_are_named_on_the_figure(fall, falls):
+    runs, made = planted.quality()
+    curve = runs["n2-test"].curves.sort_values("step")
+    (before, last), error = curve["loss"].iloc[-2:], np.hypot(*curve["loss_se"].iloc[-2:])
+    losses = runs["n2-test"].losses.copy()
+    moved = losses["step"] == planted.STEPS[-1]
+    losses.loc[moved, "loss_sum"] += (before - fall * error - last) * losses["predictions"]
+    runs["n2-test"] = replace(runs["n2-test"], losses=losses)
+    tables = planted.of_figure_3((runs, made))
+    assert ("n = 2, order 3" in tables.falling) == falls
+    figure = fig3.draw(tables)
+    assert ("still falling:\nn = 2, order 3" in figure.axes[0].get_title("left")) == falls
+    assert faults(figure) == []
+
+
+def test_a_generator_of_one_checkpoint_does_not_fall():
+    runs, made = planted.quality()
+    last = runs["n2-test"].losses["step"] == planted.STEPS[-1]
+    runs["n2-test"] = replace(runs["n2-test"], losses=runs["n2-test"].losses[last])
+    assert "n = 2, order 3" not in planted.of_figure_3((runs, made)).falling
 
 
 @pytest.mark.parametrize(("changes", "verdict"), [({"rhat": 1.02}, "yes"), ({}, "no")])

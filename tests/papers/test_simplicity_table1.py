@@ -1,5 +1,8 @@
 """Table 1: passages of test text, and what chains have made of them."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import planted_losses as planted
@@ -81,3 +84,15 @@ def test_clones_that_start_from_other_passages_are_refused(read, tmp_path):
     inputs.clones[1]._files["clones"] = planted.write_clone(folder, TARGETS["bert"], starts)
     with pytest.raises(ValueError, match="start from other sequences"):
         table1.tables(inputs, block)
+
+
+def test_characters_that_the_font_lacks_are_told_once(tmp_path, caplog):
+    figure = style.new(1, 1.0)
+    figure.text(0, 0, "可 привет 读可")
+    warned = partial(warnings.warn, "of another kind", stacklevel=2)
+    figure.canvas.mpl_connect("draw_event", lambda event: warned())
+    style.save(figure, tmp_path / "words")
+    messages = [record.getMessage() for record in caplog.records]
+    (told,) = [message for message in messages if "boxes" in message]
+    assert told.startswith("words: 2 characters (可读) are drawn as boxes")
+    assert sorted(set(messages) - {told}) == ["of another kind"]

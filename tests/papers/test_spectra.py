@@ -78,8 +78,12 @@ def by_name(found) -> dict:
 def test_what_is_planted_is_found(tmp_path):
     found = by_name(tables(tmp_path))
     assert {name: claim.verdict for name, claim in found.items()} == {
-        "half-times": "yes", "half-times-by-distribution": "yes", "pairs": "yes", "triples": "yes"
+        "additive": "yes", "half-times": "yes", "half-times-by-distribution": "yes",
+        "pairs": "yes", "triples": "yes",
     }  # fmt: skip
+    said = {name for name, claim in found.items() if claim.sentence}
+    assert said == {"additive", "half-times", "pairs"}
+    assert "over that of M_1, is 1.8" in found["half-times"].sentence
     ratios = [np.exp(part.value) for part in found["half-times"].parts]
     assert ratios == pytest.approx([1100 / 600, 1300 / 1100], rel=0.02)
     # Runs are equal here: what is left is the error by their common contexts.

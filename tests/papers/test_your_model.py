@@ -44,7 +44,9 @@ def planted(steps, suspect=None, losses=True) -> Spectra:
 def test_what_the_audit_doubts_is_hollow_and_beside_the_curves():
     found = spectrum.tables_of([planted([10, 50, 100, 200, 400, 1000], suspect=100)])
     figure, drawn = spectrum.draw(found), found.drawn
-    assert spectrum.claims(found) == []
+    assert [claim.id for claim in spectrum.claims(found)] == [
+        f"your-model/spectrum/{name}" for name in ("additive", "half-times", "pairs")
+    ]
     assert faults(figure) == []
     assert list(drawn.columns) == COLUMNS
     assert set(drawn["panel"]) == set("abcd")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import yaml
 from configs import load
 from snakemake.utils import update_config
 
@@ -20,12 +19,13 @@ def text(**changes):
     counts |= {"new": 0.02, "markers": 0, "headings": 0}
     found = advice.Text(
         words={split: counts for split in SPLITS},
-        tokens={"rare": 40, "unseen": 140},
+        tokens={"rare": 40, "unseen": 140, "fragments": 0.312},
         blocks={"train": 120000, "validation": 7000, "test": 7000},
         vocabulary=400,
         length=16,
         deduplicated=None,
-        leaks={"verbatim": 0.005, "runs": 0.06, "run": 12},
+        passed_over="",
+        leaks={"verbatim": 0.005, "near": 0.02, "changed": 2, "runs": 0.06, "run": 12},
         verbatim={16: 0.005},
         ngrams=[{"order": 1, "next": 5.0, "masked": 4.9, "error": 0.01}],
     )
@@ -44,7 +44,7 @@ RUNS, CLONES = [("own-bert", 0), ("own-n2", 0)], ["n2", "n4"]
 
 
 def changes(config, found):
-    return advice.overlay(advice.suggestions(found, "docs", config, RUNS, CLONES))
+    return advice.overlay(advice.suggestions(found, "docs", config, RUNS, CLONES), {})
 
 
 def test_what_is_well_is_left_alone(config):
@@ -102,7 +102,7 @@ def test_lines_that_look_like_boundaries(config):
 
 def test_the_shortest_blocks_that_are_new(config):
     shares = {16: 0.03, 24: 0.008, 32: 0.002, 48: 0.0}
-    found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
+    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim=shares)
     assert changes(config, found)["sources"]["docs"] == {"length": 24}
 
 
@@ -111,15 +111,26 @@ def test_a_vocabulary_that_the_text_cannot_fill(config):
     assert changes(config, small)["sources"]["docs"] == {"vocabulary": 300}
 
 
-def test_the_page_has_a_config_that_is_accepted_and_a_time_for_each_stage(config):
+def test_what_is_suggested_is_a_config_that_repeats_what_it_holds_and_the_page_has_times(config):
     shares = {16: 0.03, 24: 0.008}
-    found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
+    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim=shares)
     advised = advice.suggestions(found, "docs", config, RUNS, CLONES)
-    page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
-    lines = page.partition("```yaml\n")[2].partition("```")[0]
-    update_config(config, yaml.safe_load(lines))
-    assert config["sources"]["docs"]["length"] == 24
+    given = {"sources": {"docs": {"vocabulary": 300}}}
+    made = advice.overlay(advised, given)
+    assert made["sources"] == {"docs": {"vocabulary": 300, "length": 24}}
+    assert given == {"sources": {"docs": {"vocabulary": 300}}}
+    update_config(config, made)
     check(config, take_away(config))
+    again = advice.suggestions(
+        found._replace(length=24, verbatim={24: 0.0}), "docs", config, [], []
+    )
+    assert advice.overlay(again, made) == made
+    found = found._replace(passed_over="Passed over: notes.")
+    page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
+    assert "\nPassed over: notes.\n" in page
+    assert " 3.00% stand verbatim in the training text, 2.00% but for at most 2 tokens, " in page
+    assert "; 31.2% of the training tokens are parts of a character" in page
+    assert "| `sources.docs.length` | 16 | 24 |" in page
     assert "| train_model | 2 | 2.0 |" in page
 
 

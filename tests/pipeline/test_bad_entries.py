@@ -229,7 +229,7 @@ CASES = [
         ("sources", "family", change)
         for change in (
             {"identity": 0.0},
-            {"format": "clustal"},
+            {"format": "phylip"},
             {"alphabet": "text"},
             {"split": {"train": 0.5, "validation": 0.2, "test": 0.2}},
             {"split": {"train": 0.8, "validation": 0.1, "test": 0.1, "by": "name"}},

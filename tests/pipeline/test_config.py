@@ -2,8 +2,11 @@
 
 import copy
 import json
+from functools import reduce
+from operator import getitem
 
 import pytest
+import yaml
 from configs import CONFIG, load, refusal
 from snakemake.utils import update_config
 
@@ -35,6 +38,11 @@ def put(config, path, value):
         (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
+        (["own-text.yaml", "quick.yaml"], {"fig1", "fig3", "fig4", "fig5", "table1"}),
+        (
+            ["own-text.yaml", "own-spectrum.yaml", "quick.yaml"],
+            {"fig1", "fig3", "fig4", "fig5", "table1", "spectrum"},
+        ),
     ],
 )
 def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
@@ -50,6 +58,21 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
 )
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
+
+
+def test_a_quick_look_scales_all_that_an_own_text_runs():
+    slow, quick = load("own-text.yaml"), load("own-text.yaml", "quick.yaml")
+    trained = {evaluation["model"] for evaluation in slow["evaluations"].values()} - {"n2-wide"}
+    for name in trained:
+        before, after = (config["models"][name]["training"] for config in (slow, quick))
+        assert after["steps"] < before["steps"] / 2
+        kept = [sum(len(x) if isinstance(x, list) else x for x in one["checkpoints"].values())
+                for one in (before, after)]  # fmt: skip
+        assert kept[1] < kept[0]
+    for name in ("n2", "n4", "bert"):
+        assert quick["clones"][name]["chains"] < slow["clones"][name]["chains"]
+    for name in ("own-bert", "own-gpt"):
+        assert len(quick["evaluations"][name]["seeds"]) < len(slow["evaluations"][name]["seeds"])
 
 
 def test_the_second_corpus_is_given_by_path():
@@ -356,8 +379,64 @@ def test_inside_an_entry_null_is_a_value(config):
     take_away(config)
     assert config["models"]["n2"]["rank"] is None
     check(config)
-    for path in ("models.n2.layers", "models.n2.init_scale", "evaluations.bert.targets.order-3"):
-        changed = load()
-        put(changed, path, None)
-        take_away(changed)
-        assert f"{path}: found None; expected" in refusal(changed)
+
+
+FAMILY = """\
+{sources: {docs: {kind: alignment, file: a.fasta, format: fasta, alphabet: rna, identity: 0.8,
+ split: {train: 0.8, validation: 0.1, test: 0.1}, seed: 0, %s}}}
+"""
+TEXT = "corpus: null, vocabulary: null, length: null, end_of_document: null"
+
+
+@pytest.mark.parametrize(
+    ("overlay", "path"),
+    [
+        (
+            "models: {potts-map: {training: {optimizer: {sparsity: null}}}}",
+            "models.potts-map.training.optimizer.sparsity",
+        ),
+        ("corpora: {pydocs: {deduplicate: null}}", "corpora.pydocs.deduplicate"),
+        ("evaluations: {gpt: {targets: {spare: null}}}", "evaluations.gpt.targets.spare"),
+        ("sources: {docs: {vocabulary: null, tokenizer: model}}", "sources.docs.vocabulary"),
+        (
+            "sources: {potts: {colours: {file: u.safetensors, gaussian: null}}}",
+            "sources.potts.colours.gaussian",
+        ),
+        (FAMILY % TEXT, "sources.docs.corpus"),
+    ],
+)
+def test_null_takes_back_what_may_be_left_out_or_is_of_another_kind(config, overlay, path):
+    update_config(config, yaml.safe_load(overlay))
+    *parents, gone = path.split(".")
+    node = reduce(getitem, parents, config)
+    assert node[gone] is None
+    check(config, take_away(config))
+    assert gone not in node
+
+
+@pytest.mark.parametrize(
+    ("overlay", "said"),
+    [
+        ("models: {n2: {layers: null}}", "models.n2.layers: found None; expected an integer"),
+        ("models: {n2: {llayers: null}}", "models.n2.llayers: this key is not known"),
+        (
+            "evaluations: {bert: {targets: {order-3: null}}}",
+            "found order-3; expected one of the targets of evaluations.bert",
+        ),
+        (
+            FAMILY % "corpus: docs",
+            "sources.docs.vocabulary: this key is not known; expected one of alphabet, file, "
+            "format, identity, kind, reference, seed, split; leave it out (null takes back what "
+            "another file gives)",
+        ),
+        (
+            "sources: {docs: {tokenizer: model}}",
+            "found both of vocabulary and tokenizer; expected one of them: the size of a tokenizer "
+            "to be trained, or one that comes with a model; leave one out (null takes back what "
+            "another file gives)",
+        ),
+    ],
+)
+def test_null_takes_nothing_else_back_and_messages_name_it(config, overlay, said):
+    update_config(config, yaml.safe_load(overlay))
+    assert said in refusal(config, take_away(config))

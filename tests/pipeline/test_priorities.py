@@ -116,3 +116,13 @@ def test_figures_with_a_config_of_their_own_have_cards_of_their_own(demo):
     assert cards
     assert len(shown["cards"]) == len(cards)
     assert shown["figures"] == own.files_of("simplicity", "controls")
+
+
+def test_figures_have_short_names_where_one_paper_has_them(demo):
+    short = {figure: paper for paper, figure in demo.short()}
+    assert short["fig4"] == short["gradient_flow"] == "simplicity"
+    assert short["contacts"] == "potts"
+    assert not {"fig1", "fig2", "fig3", "fig5"} & short.keys()
+    own = figures("controls.yaml")
+    assert ("simplicity", "controls") in own.names()
+    assert "controls" not in [figure for _, figure in own.short()], "it has a rule"

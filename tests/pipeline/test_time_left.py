@@ -125,11 +125,11 @@ def keep(folder, name, job, seconds, contents):
 def planned(tmp_path, jobs):
     contents = {str(tmp_path / "text.txt"): sha256(tmp_path / "text.txt")}
 
-    def of(**kept):
+    def of(changed=(), **kept):
         for name, seconds in kept.items():
             keep(tmp_path, name.replace("_", "/"), jobs[name.replace("_", "/")], seconds, contents)
         after = {name: AFTER.get(name, set()) for name in jobs}
-        return time_left.plan(tmp_path, jobs, after, cores=2, nodes=None)
+        return time_left.plan(tmp_path, jobs, after, 2, None, changed)
 
     return of
 
@@ -141,6 +141,17 @@ def test_results_in_the_store_are_known_along_the_chain_of_jobs(planned):
     # another model of the same stage, with as much work
     assert found.expected["train/b"] == 500 + OVERHEAD
     assert found.guessed == {"train/b"}
+
+
+def test_a_job_that_keeps_nothing_makes_the_same_again_unless_its_parameters_changed(
+    planned, tmp_path, jobs
+):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/tokens.txt").write_text("tokens")
+    contents = {str(tmp_path / "docs/tokens.txt"): sha256(tmp_path / "docs/tokens.txt")}
+    keep(tmp_path, "train/a", jobs["train/a"], 500.0, contents)
+    assert planned().stored == {"train/a"}
+    assert planned(changed={"tokenize/docs"}).stored == set()
 
 
 def test_what_ran_with_another_input_takes_what_it_took_then(planned, tmp_path, jobs):

@@ -1,5 +1,7 @@
 """`manybody spectrum`: what it refuses, and that a stopped run goes on."""
 
+import sys
+
 import own_models
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from manybody import command
 from manybody.io.progress import Progress
 from manybody.measure import flips, spectra
+from manybody.papers import style
 
 FEW = ["--length", "12", "--orders", "2", "--forwards", "1500"]
 
@@ -87,9 +90,15 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatc
         assert command.main(arguments) == 130
     assert "the same command goes on from here" in capsys.readouterr().err
     asked.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(style, "save", lambda *_: sys.exit("killed while it draws"))
+        with pytest.raises(SystemExit):
+            command.main(arguments)
+    assert 0 < sum(asked) < 0.8 * whole[1]
+    asked.clear()
     assert command.main(arguments) == 0
     assert (masked / "out/mine.csv").read_bytes() == whole[0]
-    assert sum(asked) < 0.8 * whole[1]
+    assert asked == []
     assert {path.name for path in (masked / "out").iterdir()} == {
         f"{stem}.{ending}" for stem in ("mine", "mine-map") for ending in ("csv", "pdf", "png")
     }

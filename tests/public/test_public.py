@@ -12,6 +12,7 @@ from repository import ROOT
 
 import manybody as mb
 from manybody import public
+from manybody.io.refusal import Refusal
 
 LONG = {
     "load_model", "load_pretrained", "sample_clones", "save_dataset", "save_pretrained",
@@ -94,8 +95,91 @@ def test_what_is_not_possible_is_refused():
     factored = mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)
     with pytest.raises(ValueError, match="factored: transformers has no class"):
         mb.save_pretrained(factored, "nowhere")
-    with pytest.raises(ValueError, match="initial: tokens from 0 to 9, expected 0 to 8"):
-        mb.sample_clones(factored, np.full((2, 5), 9) * [1, 0, 1, 0, 1], 1)
+
+
+GOOD = np.arange(10).reshape(2, 5) % 9
+BAD_TOKENS = [
+    (GOOD + 0.5, "found float64; expected integers"),
+    (GOOD > 3, "found bool; expected integers"),
+    (GOOD + 1, "found tokens from 1 to 9; expected 0 to 8"),
+    (GOOD - 1, "found tokens from -1 to 7; expected 0 to 8"),
+    (GOOD[0], r"found shape \(5,\); expected \(N, L\)"),
+    ([[1, 2], [3]], "found rows of different lengths"),
+]
+LENGTHS = [
+    (GOOD[:0], "found no sequence"),
+    (GOOD[:, :4], "found sequences of length 4; expected 5"),
+    (np.hstack([GOOD, GOOD]), "found sequences of length 10; expected 5"),
+]
+MASKED = mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)
+SIZES = dict(steps=1, batch=4, layers=1, rank=2, bias=True)
+TAKEN = {  # by name of the argument and function
+    "tokens of losses": (lambda given: mb.losses(MASKED, given), LENGTHS),
+    "tokens of spectrum": (lambda given: mb.spectrum(MASKED, given), LENGTHS),
+    "initial of sample_clones": (lambda given: mb.sample_clones(MASKED, given, 1), LENGTHS),
+    "train of train_model": (lambda given: mb.train_model("no", given, GOOD, 9, **SIZES), []),
+    "validation of train_model": (
+        lambda given: mb.train_model("no", GOOD, given, 9, **SIZES),
+        LENGTHS,
+    ),
+    "tokens of fit_couplings": (lambda given: mb.fit_couplings(given, 9), LENGTHS[:1]),
+    "tokens of write_sequences": (lambda given: mb.write_sequences("no", given, 9), []),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+def test_tokens_that_do_not_fit_are_refused_alike(taken, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call, further = TAKEN[taken]
+    for tokens, said in BAD_TOKENS + further:
+        with pytest.raises(Refusal, match=f"^{taken.split()[0]}: {said}"):
+            call(tokens)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_causal_model_takes_shorter_sequences_but_no_longer_ones():
+    gpt = mb.build_model("gpt", 9, 5, layers=1, heads=2, width=8, mlp=8)
+    assert mb.losses(gpt, GOOD[:, :4]).shape == (2,)
+    with pytest.raises(Refusal, match=r"^tokens: found sequences of length 10; expected at most 5"):
+        mb.losses(gpt, np.hstack([GOOD, GOOD]))
+
+
+def test_what_need_not_be_full_may_be_empty(tmp_path):
+    mb.write_sequences(tmp_path / "none.parquet", GOOD[:0], np.int64(9))
+    assert mb.read_sequences(tmp_path / "none.parquet").tokens.shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mb.sample_clones(MASKED, GOOD, 1.5), "sweeps: found 1.5; expected an integer of"),
+        (lambda: mb.sample_clones(MASKED, GOOD, -1), "sweeps: found -1; .*example sweeps=0"),
+        (
+            lambda: mb.sample_clones(MASKED, GOOD, 1, energy="row"),
+            "energy: found 'row'; .*raw, norm",
+        ),
+        (lambda: mb.sequence_weights(GOOD, identity=80), "identity: found 80; .*of at most 1"),
+        (lambda: mb.replica_loss(2, 0.0, 1.0), "gamma: found 2; expected a number above 2"),
+        (lambda: mb.build_model("bert", 9, 5.0), "length: found 5.0; expected an integer"),
+        (
+            lambda: mb.build_model("factored", 9, 5, layers=1, rnk=2, bias=True),
+            "rnk: this key is not known; .*did you mean rank",
+        ),
+        (
+            lambda: mb.train_model("no", GOOD, GOOD, 9, recipe={"warm_up": 1}, **SIZES),
+            "recipe.warm_up: this key is not known; .*did you mean warmup",
+        ),
+        (
+            lambda: mb.train_model("no", GOOD, GOOD, 9, recipe={"hold": 5}, **SIZES),
+            "recipe.hold: found 5; expected at most 1",
+        ),
+    ],
+)
+def test_arguments_are_refused_as_keys_of_the_config_are(call, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Refusal, match=f"^{said}"):
+        call()
+    assert not list(tmp_path.iterdir())
 
 
 RELOADED = """

@@ -87,6 +87,12 @@ def test_verdicts_come_first_then_claims_figures_clones_and_provenance(page):
     assert page.sections == ["verdicts", "claims", "figures", "clones", "provenance"]
 
 
+def test_the_page_begins_with_what_was_found(page):
+    head, _, rest = page.text.partition("what this run says")
+    assert head.count("): a < b & c: yes (") == 3
+    assert rest.count("a < b & c") > 3
+
+
 def test_links_lead_somewhere(page, folder):
     ids = page.values("id")
     assert len(ids) == len(set(ids))

@@ -58,6 +58,36 @@ def test_what_was_found_beyond_the_papers_stands_apart(paths, tmp_path):
     assert line[:2] == ["potts fig3", "Ours"]
 
 
+def test_a_run_ends_with_three_sentences_those_of_claims_first(tmp_path):
+    def claim(figure, verdict, sentence=""):
+        value = {"yes": 0.5, "no": -0.5, "undecided": 0.0}[verdict]
+        part = records.above("up", value, 0.01)
+        made = records.judged(f"p/{figure}/{len(claims)}", f"It is {verdict}", part, "s", "up")
+        return made.says("Found {}.", [sentence] if sentence else [])
+
+    claims = [records.not_run("p/a/none", "Order 33", "L = 16")]
+    for given in (
+        ("a", "undecided"),
+        ("a", "no"),
+        ("a", "yes"),
+        ("b", "undecided", "1 (0 to 2)"),
+        ("b", "yes"),
+    ):
+        claims.append(claim(*given))
+    no = "It is no: no (up: -0.500 (-0.520 to -0.480))."
+    yes = "It is yes: yes (up: 0.500 (0.480 to 0.520))."
+    # Of what is decided the first of each figure come first.
+    assert scorecard.answers(claims) == ["Found 1 (0 to 2).", yes, no]
+    assert scorecard.answers(claims[:2]) == [
+        "It is undecided: undecided (up: 0.000 (-0.020 to 0.020))."
+    ]
+    assert scorecard.answers(claims[:1]) == []
+    (tmp_path / "p").mkdir()
+    records.write(claims, tmp_path / "p" / "a.claims.csv")
+    read = scorecard.gathered([tmp_path / "p" / "a.claims.csv"])["p", "a"]
+    assert scorecard.answers(read) == scorecard.answers(claims)
+
+
 def test_a_file_that_is_no_table_of_claims_is_named(tmp_path):
     path = tmp_path / "potts" / "fig3.claims.csv"
     path.parent.mkdir()

@@ -3,8 +3,10 @@
 Needs   the documents and sequences of the texts that the figures are made from
 Makes   results/sequences/{source}/ngrams.json, losses of n-grams
         results/advice.md, which `snakemake -- advise` prints, with what is known of the clones and
-        generators that are there
+        generators that are there; results/advised.yaml, a config file with what it suggests
 """
+
+ADVISED = f"{RESULTS}/advised.yaml"
 
 
 rule measure_ngrams:
@@ -49,8 +51,13 @@ rule write_advice:
             sources.file_beside(source, "overlap.json") for source in figures.advised_sources()
         ],
         ngrams=[sources.file_beside(source, "ngrams.json") for source in figures.advised_sources()],
+        tokenizer=[
+            sources.file_beside(source, "tokenizer.json") for source in figures.advised_sources()
+        ],
     output:
         advice=f"{RESULTS}/advice.md",
+        # kept if the job fails, as the call may name it among its config files
+        advised=update(ADVISED),
     log:
         f"{RESULTS}/logs/write_advice.log",
     benchmark:
@@ -69,6 +76,12 @@ rule write_advice:
         },
         runs=figures.advised("runs", "evaluations"),
         clones=figures.advised("clones", "clones"),
+        # what the config has of it already, which no suggestion repeats
+        given=(
+            load_configfile(ADVISED)
+            if Path(ADVISED).absolute() in workflow.config_settings.configfiles
+            else {}
+        ),
         recipes=sha256(Path(workflow.basedir) / "docs" / "recipes.csv"),
         code=lambda wildcards: code(
             "write_advice.py",
@@ -95,6 +108,12 @@ rule advise:
     conda:
         "../../envs/learning.yaml"
     params:
+        # config files are named from where the call is made, results from --directory
+        command=lambda wildcards: command(
+            sys.argv[1:],
+            str(Path(ADVISED).absolute()) if workflow.overwrite_workdir else ADVISED,
+            "advise",
+        ),
         clones=[paths.clone_path(clone) for clone in figures.clones()],
         losses=figures.tested_generators(),
     message:

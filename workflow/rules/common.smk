@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from manybody.config.files import command
 from manybody.io.atomic import sha256
 from manybody.io.code_digest import code_digest
 from manybody.models import ARCHITECTURES

@@ -81,3 +81,14 @@ for paper, own in figures.own():
             f"{RESULTS}/scorecards/{paper}/{own}.md",
             f"{RESULTS}/{paper}-{own}.html",
         localrule: True
+
+
+# A figure by its name, where one paper of the config has it.
+for paper, figure in figures.short():
+
+    rule:
+        name:
+            figure
+        input:
+            figures.files_of(paper, figure),
+        localrule: True

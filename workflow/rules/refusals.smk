@@ -42,6 +42,14 @@ class Asked:
         return refusing(found) if callable(found) else found
 
 
+def refuse_braces():
+    """Snakemake takes braces in the path of the clone for names that it is to fill in."""
+    if {*"{}"} & {*str(workflow.basedir)}:
+        refuse(
+            f"found the clone in {workflow.basedir}; expected a path without braces; rename the folder"
+        )
+
+
 def refuse_missing_packages():
     """Jobs run in this Python unless Snakemake makes them environments."""
     elsewhere = workflow.deployment_settings.deployment_method or workflow.output_settings.dryrun
@@ -82,17 +90,30 @@ def explain_unknown_targets(record):
     asked = re.search(r"No rule to produce (.+) \(if you", str(record.msg))
     if asked and getattr(record, "exception", "") == "MissingRuleException":
         names = [rule.name for rule in workflow.rules]
-        near = get_close_matches(asked[1], [*figures.files(), *names], 1)
+        papers = [paper for paper, figure in figures.names() if figure == asked[1]]
+        near = [f"{RESULTS}/figures/{paper}/{asked[1]}.pdf" for paper in papers]
+        near = near or get_close_matches(asked[1], [*figures.files(), *names], 1)
         manifest = str(Path(asked[1]).with_name("manifest.json"))
         if any(known.is_producer(manifest) for known in workflow.rules):
             near = [f"{manifest}, which comes with all that it lists"]
         known = ", ".join("{}/{}".format(*pair) for pair in figures.names()) or "none"
+        fix = f"did you mean {' or '.join(near)}?" if near else "name one of them"
         record.msg = (
-            f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "
-            f"file of {RESULTS}; its figures, in {RESULTS}/figures as .pdf, .png and .csv, are "
-            f"{known}; {f'did you mean {near[0]}?' if near else 'name one of them'}"
+            f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, of a "
+            f"figure that one paper has, or a file of {RESULTS}; its figures, in "
+            f"{RESULTS}/figures as .pdf, .png and .csv, are {known}; {fix}"
         )
     return True
 
 
+def explain_lock(record):
+    """A filter of Snakemake's log: who holds the lock, and whether it lives."""
+    if "Directory cannot be locked" in str(record.msg):
+        from manybody.io.running import explained
+
+        record.msg = explained(RESULTS)
+    return True
+
+
 logger.addFilter(explain_unknown_targets)
+logger.addFilter(explain_lock)

@@ -7,6 +7,7 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
         results/sequences/{source}/tokenizer.json, trained on the training split, or that of a
         model with special.json, what its special tokens are
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
+        results/sequences/{source}/card.md, what the reader of an alignment read and passed over
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a source with one
         Sources that are drawn exactly, such as trees and n-grams, have one rule, which calls the
@@ -218,6 +219,7 @@ rule read_alignment:
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
+        card=f"{SEQUENCES}/card.md",
     log:
         f"{RESULTS}/logs/read_alignment/{{source}}.log",
     benchmark:

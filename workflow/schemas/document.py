@@ -23,7 +23,9 @@ Made by `make config` from the typed blocks in `workflow/src/manybody`: `config/
 sources (`data/kinds.py`) and of architectures (`models/`), and figures (`papers/`). Edit those.
 
 An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
-and `figures`, `name: null` takes an entry away, as in figures any key; elsewhere null is a value.
+and `figures`, `name: null` takes an entry away. Null takes back any key that may be left out, and
+one of another kind than the entry now has; where a key takes null itself it is a value. A key that
+comes twice in one file is refused.
 """
 
 

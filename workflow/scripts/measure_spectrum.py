@@ -1,5 +1,6 @@
 """Measures which orders of interaction the checkpoints of one run use."""
 
+import shutil
 from pathlib import Path
 
 from manybody.io.store import begin
@@ -15,12 +16,13 @@ from manybody.measure.spectra import measure, measured
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
 seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))
 each, unit = entry.get("forwards", 1), "forwards" if "forwards" in entry else "checkpoints"
+parts = output.with_name(f".{output.stem}.parts")
 with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed {seed}") as bar:
     found, about = measure(
         inputs.model,
         inputs.test,
         entry,
-        output.with_name(f".{output.stem}.parts"),
+        parts,
         job.version.name,
         device=pick(snakemake.params.device),
         progress=bar,
@@ -28,5 +30,6 @@ with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed
     )
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
 write_spectra(output, found, about)
+shutil.rmtree(parts)
 
 job.keep()

@@ -6,6 +6,7 @@ from manybody.measure import cards, chains
 
 params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")
+print(f"\nThe figures with what is suggested:\n\n    {params.command}")
 clones, losses = (
     [path for path in paths if Path(path).is_file()] for paths in (params.clones, params.losses)
 )

@@ -1,18 +1,26 @@
 """Reads an alignment, cuts it into three splits and weights its training sequences."""
 
+import sys
+
 from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from manybody.data import SPLITS
 from manybody.data.alignment import make
+from manybody.io.atomic import atomic
 
-make(
+said = make(
     snakemake.params.source,
     snakemake.wildcards.source,
     {split: snakemake.output[split] for split in SPLITS},
     snakemake.output.sequence_weights,
     snakemake.threads,
 )
+with atomic(snakemake.output.card) as card:
+    lines = "".join(f"- {sentence}\n" for sentence in said)
+    card.write_text(f"# {snakemake.wildcards.source}\n\n{lines}", encoding="utf-8")
+for place in (sys.stdout, sys.__stdout__):  # the log, and the terminal
+    print(snakemake.wildcards.source, "; ".join(said), sep=": ", file=place, flush=True)
 
 job.keep()

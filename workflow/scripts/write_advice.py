@@ -4,23 +4,30 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
+import yaml
+
 from manybody.io.atomic import atomic
 from manybody.io.sequences import Sequences
 from manybody.pipeline import advice, probe
 
 params, given = snakemake.params, snakemake.input
 splits = ("train", "validation", "test")
-pages = []
+pages, every = [], []
 for number, source in enumerate(params.sources):
     part = slice(3 * number, 3 * number + 3)
     documents = dict(zip(splits, given.documents[part], strict=True))
     sequences = dict(zip(splits, given.sequences[part], strict=True))
-    text = advice.read(documents, sequences, given.overlap[number], given.ngrams[number])
+    counts = (files[number] for files in (given.overlap, given.ngrams, given.tokenizer))
+    text = advice.read(documents, sequences, *counts)
     made_from = (params.runs[source], params.clones[source])
     found = advice.suggestions(text, source, params.config, *made_from)
     seconds = probe.seconds(params.config, Sequences.open(sequences["train"]), *made_from)
+    every += found
     pages.append(advice.page(source, text, found, seconds))
 with atomic(snakemake.output.advice) as temporary:
     temporary.write_text("\n".join(pages), encoding="utf-8")
+with atomic(snakemake.output.advised) as temporary:
+    changes = yaml.safe_dump(advice.overlay(every, params.given), sort_keys=False)
+    temporary.write_text(f"# What `advise` suggests, by advice.md\n{changes}", encoding="utf-8")
 
 job.keep()

@@ -3,16 +3,18 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
 from pipeline import RESULTS, Tiny
 from pipelines import Pipeline
+from repository import ROOT
 
+from manybody.io import running
 from manybody.io.lease import lease
 
 MODEL = "models/text/tiny/seed-0"
-TEXT = "sequences/text/test.parquet"
 LOSSES = "losses/tiny/seed-0.parquet"
 CLONE = "clones/text/tiny/manifest.json"
 CURVE = "curves/tiny.parquet"
@@ -68,27 +70,6 @@ def test_a_read_only_folder_is_named_and_nothing_is_lost(copy, whole):
 
 
 @pytest.mark.slow
-def test_a_deleted_intermediate_file_is_made_again(copy, whole):
-    (copy.results / TEXT).unlink()
-    (copy.results / LOSSES).unlink()
-    copy.run()
-    assert copy.artifacts() == whole.artifacts()
-
-
-@pytest.mark.slow
-def test_a_deleted_payload_file_is_named_with_the_way_out(copy, whole):
-    """A checkpoint is no declared output: Snakemake cannot see that it is gone."""
-    (copy.results / MODEL / "step-20.safetensors").unlink()
-    (copy.results / LOSSES).unlink()
-    assert copy.run(check=False) != 0
-    assert f"{MODEL}/step-20.safetensors is missing" in copy.output
-    assert f"Delete {RESULTS}/{MODEL}/manifest.json and run the same" in copy.output
-    (copy.results / MODEL / "manifest.json").unlink()
-    copy.run()
-    assert copy.artifacts() == whole.artifacts()
-
-
-@pytest.mark.slow
 def test_a_clock_set_back_is_named_and_nothing_is_lost(copy, whole):
     """All that is there comes from the future, by a day; a part is missing and is made now."""
     (copy.results / CLONE).unlink()
@@ -124,7 +105,8 @@ def test_a_second_snakemake_is_refused_and_the_first_one_finishes(whole, folder)
     second = Tiny(folder)
     second.printed = folder / "second"
     assert second.run(cores=1, check=False) != 0
-    assert "cannot be locked" in second.output
+    assert f"is locked: snakemake runs in {folder} as process {call.pid}." in second.output
+    assert f"`make resume RESULTS={RESULTS}`" in second.output
     resumed = second.resume()
     assert resumed.returncode == 1
     assert f"snakemake runs in {folder} as process {call.pid}" in resumed.stderr
@@ -157,13 +139,53 @@ def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     assert changed.artifacts() == fresh.artifacts()
 
 
+RUN = """
+import sys, time
+from manybody.io.running import run_into
+with run_into(sys.argv[1]):
+    print("runs", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_runs_into_several_folders_of_results_are_told_apart_alive_and_dead(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "snakemake").write_text(RUN)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "src")}
+    places = ("results", "results/smoke")
+    calls = [
+        subprocess.Popen([sys.executable, "snakemake", name], stdout=subprocess.PIPE, env=env)
+        for name in places
+    ]
+    try:
+        assert [call.stdout.readline() for call in calls] == [b"runs\n", b"runs\n"]
+        for call, name in zip(calls, places, strict=True):
+            line = f"snakemake runs in {tmp_path} as process {call.pid}."
+            assert running.alive(name) == [line]
+            assert f"locked: {line} Wait for it" in running.explained(name)
+        assert running.alive("results/mine") == []
+        calls[1].kill()
+        calls[1].wait()
+        said = running.explained("results/smoke")
+        assert f"process {calls[1].pid} on" in said
+        assert "That process is dead. `make resume RESULTS=results/smoke`" in said
+        with running.run_into("results/smoke"):
+            assert "dead" not in running.explained("results/smoke")
+        assert not list((tmp_path / "results/smoke").rglob(".lease"))
+    finally:
+        for call in calls:
+            call.kill()
+            call.communicate()
+
+
 def test_unlocking_waits_for_a_lease_and_names_its_holder(tmp_path):
-    run, pipeline = tmp_path / "results" / MODEL, Pipeline(tmp_path)
+    run, pipeline = tmp_path / RESULTS / MODEL, Pipeline(tmp_path)
     with lease(run):
         asked = pipeline.resume()
         assert asked.returncode == 1
         assert f"{MODEL} is being written by process {os.getpid()} on" in asked.stderr
     assert pipeline.resume().returncode == 0
+    assert running.asked("results", ["--config", "results=mine"]) == "mine"
     (run / ".lease").write_text('{"host": "elsewhere", "boot": "", "process": 1, "job": "7"}')
     assert "elsewhere, job 7" in pipeline.resume().stderr
     os.utime(run / ".lease", (0, 0))

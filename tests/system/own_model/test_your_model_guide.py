@@ -74,6 +74,7 @@ def test_the_command_names_suspects_and_leaves_the_figure_alone(followed):
     folder, (said, *_) = followed
     assert "step 10 is left out: its weights" in said
     assert "M_1 / Var g = " in said
+    assert re.search(r"^  The share of .* is at least \d+ % for GPTNeoX; ", said, re.MULTILINE)
     assert (folder / "spectrum.pdf").stat().st_size > 5000
     assert (folder / "spectrum-map.pdf").stat().st_size > 5000
     assert not (folder / ".spectrum.parts").exists()

@@ -60,9 +60,16 @@ CASES = {
 }
 
 
-# What is no YAML, or names no file, is told by who reads it.
+# What no block of the config is to blame for.
 UNREADABLE = {
-    "no YAML": ("corpora: {pydocs: [unclosed", ["Config file is not valid JSON or YAML"]),
+    "no YAML": (
+        "corpora: {pydocs: [unclosed",
+        ["mine.yaml, line 2, column 1: ", "close the brace"],
+    ),
+    "a key that comes twice": (
+        "models: {n2: {layers: 3}}\n\nmodels: {n4: {layers: 3}}",
+        ["mine.yaml, line 3: found the key models again, after line 1"],
+    ),
     "no file": (
         "corpora: {letters: {kind: file, files: [nowhere.txt], boundary: line, "
         "split: {train: 0.8, validation: 0.1, test: 0.1}}}\n"
@@ -83,6 +90,13 @@ def test_a_bad_config_is_refused_before_any_job(tmp_path, case):
     assert "Traceback" not in pipeline.output
     assert "Job stats" not in pipeline.output
     assert not (tmp_path / "results").exists()
+
+
+def test_a_key_that_comes_twice_is_refused_without_a_profile_too(tmp_path):
+    pipeline = Pipeline(tmp_path, "models: {}\nmodels: {}", scale="config")
+    assert pipeline.run("-n", "--workflow-profile", "none", check=False) == 1
+    assert "mine.yaml, line 2: found the key models again, after line 1" in pipeline.output
+    assert "Traceback" not in pipeline.output
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import ast
 import base64
 import hashlib
+import json
 import os
 import resource
 import signal
@@ -49,7 +50,9 @@ class Machine:
     """A machine with a folder of wheels, the two locks and no index."""
 
     def __init__(self, folder: Path) -> None:
-        self.wheels, self.locks, self.venv = (folder / n for n in ("wheels", "locks", "venv"))
+        self.wheels, self.locks, self.venv = (
+            folder / n for n in ("wheels", "own locks", "its 'venv'")
+        )
         self.plugins = folder / "plugins"  # on PYTHONPATH of every Python started
         for made in (self.wheels, self.locks, self.plugins):
             made.mkdir()
@@ -113,6 +116,35 @@ def test_cpu_build_is_taken_where_pip_would_and_a_second_call_starts_at_once(mac
     assert (second.returncode, second.stdout) == (0, "")
     # CPU seconds, so that a busy machine does not fail this; starting pip alone takes more
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.4
+
+
+def test_an_environment_behind_a_link_is_used_but_not_replaced_and_needs_no_home(machine):
+    behind = machine.venv.with_name("scratch")
+    machine.venv.symlink_to(behind)
+    assert machine.make("TORCH=cpu").returncode == 0
+    assert json.loads((behind / "manybody.json").read_text())["folder"] == str(behind)
+    next(behind.rglob("manybody_cache.py")).unlink()  # as in one of an earlier installer
+    assert (machine.make().returncode, machine.make().stdout) == (0, "")
+    machine.lock("cpu").write_text(machine.lock("cpu").read_text() + "# another\n")
+    answer = machine.make()
+    assert answer.returncode != 0
+    assert f"is a link to {behind}, an environment with other packages" in answer.stdout
+    asked = [machine.venv / "bin/python", "-c", "import os; print(os.getenv('XDG_CACHE_HOME', ''))"]
+    for given, folder in (
+        ({"HOME": "/proc/none", "TMPDIR": machine.locks}, machine.locks),
+        ({"HOME": "/proc/none", "XDG_CACHE_HOME": "/chosen"}, Path("/")),
+        ({"HOME": machine.locks}, Path()),  # not set
+    ):
+        said = subprocess.check_output(asked, env=given, text=True)
+        assert Path(said.strip()).parent == folder
+
+
+@pytest.mark.parametrize("name", ['a"b', "a$b"])
+def test_a_path_that_activate_cannot_hold_is_refused_by_name(machine, name):
+    machine.venv = machine.venv.with_name(name.replace("$", "$$"))
+    answer = machine.make()
+    assert answer.returncode != 0
+    assert f"{name} holds {name[1]}" in answer.stdout
 
 
 def test_cuda_build_is_taken_where_pip_finds_no_other_and_once_by_two_calls(machine):

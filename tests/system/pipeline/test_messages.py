@@ -87,6 +87,16 @@ BEFORE = {
         "results/tiny/clones/text/tiny/sweep-6.parquet",
         ["did you mean results/tiny/clones/text/tiny/manifest.json, which comes with all that it"],
     ),
+    "a figure that several papers have": (
+        "{}",
+        "fig2",
+        [
+            "fig2: no rule makes it; expected the name of a rule, such as scorecard, of a figure "
+            "that one paper has",
+            "did you mean results/tiny/figures/simplicity/fig2.pdf or "
+            "results/tiny/figures/potts/fig2.pdf or results/tiny/figures/multi-index/fig2.pdf?",
+        ],
+    ),
     "a misspelt rule": ("{}", "scorecrd", ["expected the name of a rule", "mean scorecard?"]),
     "an image among the texts": (
         OWN.format("notes.txt, photos"),
@@ -235,10 +245,10 @@ def limited(tmp_path):
     return path
 
 
-def elsewhere(folder: Path, python: Path | str, *arguments, **variables):
+def elsewhere(folder: Path, python: Path | str, *arguments, root=ROOT, **variables):
     """Status and words of a call from `folder`, with `python`."""
     begin = processor()
-    command = [python, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1"]
+    command = [python, "-m", "snakemake", "--snakefile", root / "Snakefile", "--cores", "1"]
     done = subprocess.run(
         [*command, "--configfile", ROOT / "config" / "tiny.yaml", *arguments, "--", LOSSES],
         cwd=folder,
@@ -273,6 +283,13 @@ def test_a_call_from_elsewhere_says_where_results_go(tmp_path):
     assert f"cd {ROOT}, or --directory {ROOT}" in output
 
 
+def test_a_clone_whose_path_has_braces_is_refused_by_name(tmp_path):
+    (tmp_path / "a{b}").symlink_to(ROOT)
+    status, output = elsewhere(tmp_path, sys.executable, root=tmp_path / "a{b}")
+    assert status == 1
+    assert f"found the clone in {tmp_path}/a{{b}}; expected a path without braces" in output
+
+
 @pytest.mark.parametrize("package", ["pydantic", "torch"])
 def test_a_python_without_the_packages_is_refused_before_any_job(tmp_path, package):
     # Snakemake's own plugins import some of them, so that they cannot be taken away altogether.
@@ -289,14 +306,21 @@ def test_a_python_without_the_packages_is_refused_before_any_job(tmp_path, packa
     assert "Job stats" not in output
 
 
-def test_a_config_file_that_does_not_exist_is_named_by_make():
-    command = ["make", "figures", f"VENV={Path(sys.prefix)}", "ARGS=--configfile config/smok.yaml"]
+@pytest.mark.parametrize("profile", ["profiles/default", "profiles/slurm"])
+def test_a_config_file_that_does_not_exist_is_named_before_snakemake_reads_it(tmp_path, profile):
+    command = [sys.executable, "-m", "snakemake", "-s", ROOT / "Snakefile", "--configfile"]
     done = subprocess.run(
-        [*command, "-o", "env"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, ROOT / "config" / "smok.yaml", "--workflow-profile", ROOT / profile],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode != 0
-    assert (
-        "--configfile: found config/smok.yaml, which does not exist; expected a YAML file; "
-        "did you mean config/smoke.yaml?"
-    ) in done.stderr
+    assert done.returncode == 1
+    assert f"did you mean {ROOT}/config/smoke.yaml?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_figure_is_asked_for_by_its_name(pipeline):
+    planned = pipeline.counted(targets=["gradient_flow"])
+    assert planned == {"compute_theory": 1, "make_figure": 1, "gradient_flow": 1}

@@ -11,10 +11,8 @@ import repository
 import yaml
 from configs import CONFIG, load
 from pipelines import Pipeline
-from snakemake.utils import update_config
 
 from manybody.data import pydocs
-from manybody.pipeline.check import check, take_away
 
 PAGE = repository.ROOT / "docs" / "your-corpus.md"
 SMALL = """
@@ -71,6 +69,21 @@ def test_at_most_five_lines_plan_the_figures_of_the_text_and_nothing_else(tmp_pa
     assert set(made) == {"fig1", "fig3", "fig4", "fig5", "table1"}
 
 
+def called(folder: Path, command: str) -> str:
+    """What a command says that is typed in `folder`."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    call = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    said = call.stdout + call.stderr
+    assert call.returncode == 0, said[-8000:]
+    return said
+
+
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
     """A checkout in which the page's commands were given one after another, and what they said."""
@@ -80,20 +93,11 @@ def followed(tmp_path_factory):
     (mine,) = blocks("yaml")
     (folder / "plain.yaml").write_text(mine)
     (folder / "mine.yaml").write_text(mine + SMALL)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     said = []
     for command in blocks("bash"):
         if "controls" in command:  # planned, as it takes an hour
             command = command.replace("snakemake ", "snakemake -n ").replace("mine.", "plain.")
-        call = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-        )
-        said.append(call.stdout + call.stderr)
-        assert call.returncode == 0, said[-1][-8000:]
+        said.append(called(folder, command))
     return folder, said
 
 
@@ -117,23 +121,42 @@ def test_afterwards_it_says_what_came_out(followed):
     assert "n4, 70 sweeps: the chains do not agree" in after
 
 
-def test_what_is_suggested_is_a_config(followed):
-    folder, _ = followed
-    advice = (folder / "results/letters/advice.md").read_text()
-    (suggested,) = re.findall(r"^```yaml\n(.*?)^```$", advice, re.MULTILINE | re.DOTALL)
-    config = load("own-text.yaml")
-    update_config(config, yaml.safe_load((folder / "mine.yaml").read_text()))
-    before = config["models"]["n2"]["training"]["learning_rate"]
-    update_config(config, yaml.safe_load(suggested))
-    check(config, take_away(config))
-    assert config["models"]["n2"]["training"]["learning_rate"] != before
+def test_the_command_that_is_printed_adds_what_is_suggested(followed):
+    folder, (said, *_) = followed
+    suggested = yaml.safe_load((folder / "results/letters/advised.yaml").read_text())
+    assert "learning_rate" in suggested["models"]["n2"]["training"]
+    (command,) = re.findall(r"^    (snakemake .*)$", said, re.MULTILINE)
+    assert command.endswith("config/own-text.yaml mine.yaml results/letters/advised.yaml")
+    planned = called(folder, f"{command} -n")
+    assert "Training n2 on docs" in planned
+    # Asked once more, it suggests what the config holds.
+    called(folder, f"{command} -- advise")
+    assert yaml.safe_load((folder / "results/letters/advised.yaml").read_text()) == suggested
+
+
+def test_a_run_ends_with_sentences_that_the_page_begins_with(followed):
+    folder, (advised, said, *_) = followed
+    end = said.splitlines()[-6:]
+    (found,) = [line for line in end if line.startswith("The test loss above that of BERT")]
+    assert re.search(r"is -?\d\.\d+ \(-?\d\.\d+ to -?\d\.\d+\) for n = 2, order 3 and", found)
+    assert "The test loss above" not in advised
+    assert found in (folder / "results/letters/index.html").read_text()
 
 
 def test_the_figures_are_those_of_the_text(followed):
     folder, _ = followed
     made = {path.name for path in (folder / "results/letters/figures").rglob("*.pdf")}
     assert made == {"fig3.pdf", "fig4.pdf", "spectrum.pdf", "table1.pdf"}
-    assert (folder / "results/letters/scorecard.md").is_file()
+    results = folder / "results/letters"
+    assert "on letters: |V| = 400" in (results / "figures/simplicity/fig4.claims.csv").read_text()
+    assert (
+        "Text letters: ``letters.txt``"
+        in (results / "figures/simplicity/fig4.caption.rst").read_text()
+    )
+    assert (
+        "<title>manybody: results/letters, letters (letters.txt)<"
+        in (results / "index.html").read_text()
+    )
 
 
 def test_the_crossed_design_is_one_of_the_text(followed):

@@ -5,6 +5,7 @@ import html
 import itertools
 import os
 import re
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,10 +37,15 @@ EVERY = [(paper, figure) for paper, figures in FIGURES.items() for figure in fig
 
 
 class Checkout(Pipeline):
-    """A copy of the repository's own files, whose files may be edited, at smoke scale."""
+    """A copy of the repository's own files, whose files may be edited, at smoke scale.
+
+    Its environment is behind a link in it, so that both paths hold what the folder's name does.
+    """
 
     def __init__(self, folder: Path):
         super().__init__(repository.copy(folder), scale="smoke", root=folder)
+        (folder / ".venv").symlink_to(sys.prefix)
+        self.python = str(folder / ".venv" / "bin" / "python")
 
     def planned(self, overlay="") -> set[str]:
         """The messages of the jobs that a dry run would start."""
@@ -62,7 +68,7 @@ class Checkout(Pipeline):
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("checkout"))
+    checkout = Checkout(tmp_path_factory.mktemp("the user's clone"))
     begin = time.monotonic()
     checkout.run()
     print(f"\nsmoke pipeline: {time.monotonic() - begin:.0f} s")

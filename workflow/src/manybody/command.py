@@ -70,13 +70,13 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv; of
     one passage which token acts on which as `out`-map.
 
-    A hidden folder beside them keeps sequences, the audit and draws until all is done. `Refusal`
-    says what of the model or the text cannot be used.
+    A hidden folder beside them keeps sequences, the audit, draws and spectra until all is done.
+    `Refusal` says what of the model or the text cannot be used.
     """
     import torch
 
     from manybody.config.spectra import FEWEST
-    from manybody.data import given, own_text, tokenizer
+    from manybody.data import given, own_text, own_tokenizer, tokenizer
     from manybody.io.atomic import read_json, to_json
     from manybody.io.code_digest import code_digest
     from manybody.io.devices import pick
@@ -84,7 +84,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.io.progress import Progress
     from manybody.io.refusal import Refusal
     from manybody.io.sequences import Sequences
-    from manybody.io.tables import write_csv
+    from manybody.io.tables import read_spectra, write_csv, write_spectra
     from manybody.measure import spectra
     from manybody.models.pretrained import layout, series
     from manybody.papers import style
@@ -97,8 +97,9 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
     last, whole = folders[-1], Path(model).expanduser()
-    objective = layout.objective(read_json(last / layout.CONFIG), str(last))
-    own = next((f for f in (last, whole) if (f / "tokenizer.json").is_file()), last)
+    objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
+    beside = (last, whole, *reversed(folders))
+    own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     asked = [list(map(str, folders)), files, length, orders, forwards]
     asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
@@ -127,12 +128,14 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         targets = forwards // 2 // 2 ** ANCHORED["size"]
         if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
             entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}
-        cost = sum(map(len, spectra.measured(run, "all"))) * forwards
-        with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
-            threads = torch.get_num_threads()
-            words = tokenizer.decoder(work / "text.json")
-            measured = run, sequences, entry, work / "draws", job, device, progress, threads, words
-            table, about = spectra.measure(*measured)
+        kept = work / "spectra.parquet"
+        if not kept.is_file():
+            cost = sum(map(len, spectra.measured(run, "all"))) * forwards
+            threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
+            with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
+                measured = run, sequences, entry, work / "draws", job, device, progress
+                write_spectra(kept, *spectra.measure(*measured, threads, words))
+        table, about = read_spectra(kept)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
         drawings = {
             out: (orders_drawn, orders_drawn.tables_of([found])),
@@ -144,7 +147,12 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         shutil.rmtree(parts)
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
+    for said in series.checkpoints(whole)[1]:
+        print(f"passed over: {said}")
     print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
+    for claim in orders_drawn.claims(drawings[out][1]):
+        if claim.sentence:
+            print(f"  {claim.sentence}")
     for k in found.orders:
         end = found.end(0, "M", k)
         print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")

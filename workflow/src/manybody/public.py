@@ -1,7 +1,9 @@
 """Functions of `import manybody as mb` for a notebook or a script.
 
 Each function imports what it needs when it is called. Tokens are whole numbers in [0, |V|), one row
-a sequence of L; losses and scores are in nats.
+a sequence of L; losses and scores are in nats. An argument that cannot be what it is taken for
+raises `manybody.io.refusal.Refusal`, a `ValueError` that names it, what was found and what was
+expected.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from manybody.config.arguments import check, checked, optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +65,7 @@ def read_sequences(path: str | Path) -> Sequences:
     return Sequences.open(path)
 
 
+@checked
 def read_text(
     path: str | Path, folder: str | Path, length: int, sequences: int = 1000
 ) -> np.ndarray:
@@ -89,6 +94,7 @@ def read_text(
         return Sequences.open(out)[:sequences].astype(np.int64)
 
 
+@checked
 def write_sequences(
     path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict | None = None
 ) -> None:
@@ -96,22 +102,27 @@ def write_sequences(
 
     Raises `ValueError` for a wrong shape, type or token.
 
-    >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)
+    >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: tokens range from 0 to 3, expected 0 to 2
+    manybody.io.refusal.Refusal: tokens: found tokens from 0 to 3; expected 0 to 2; ...
     """
     from manybody.io.sequences import write
 
-    write(path, np.asarray(tokens), vocabulary, about or {})
+    write(path, tokens, vocabulary, about or {})
 
 
+@checked
 def read_alignment(
-    path: str | Path, format: str = "fasta", alphabet: str = "protein"
+    path: str | Path,
+    format: str = "fasta",
+    alphabet: str = "protein",
+    alphabet_confirmed: bool = False,
 ) -> tuple[list[str], np.ndarray]:
-    """Names, and tokens (N, L) uint8, of an alignment in FASTA, A3M or Stockholm, gzipped or not.
+    """Names, and tokens (N, L) uint8, of an alignment in a format of the config, gzipped or not.
 
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
-    (ACGU) and of `dna`. A letter that stands for several is a gap. Raises
+    (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are
+    taken as proteins only if that is `alphabet_confirmed`. Raises
     `manybody.data.SourceError` for a file that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
@@ -126,10 +137,11 @@ def read_alignment(
     from manybody.data import alignment
 
     names, rows = alignment.read(Path(path), format)
-    tokens, _ = alignment.encode(Path(path), names, rows, alphabet)
+    tokens, _ = alignment.encode(Path(path), names, rows, alphabet, alphabet_confirmed)
     return names, tokens
 
 
+@checked
 def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
     """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
     agree with it in a share of at least `identity` of the L columns. Their sum is the effective
@@ -143,6 +155,7 @@ def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
     return 1 / neighbours(np.asarray(tokens), identity).counts
 
 
+@checked
 def sample_potts(
     couplings: np.ndarray,
     colours: np.ndarray,
@@ -175,6 +188,7 @@ def sample_potts(
 # --- Models --------------------------------------------------------------------------------------
 
 
+@checked
 def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes) -> Model:
     """A model with random weights drawn from `seed`: a torch module, in eval mode.
 
@@ -191,6 +205,7 @@ def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, 
 
     from manybody import models
 
+    check(optional(models.options(architecture)), sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         description = dict(architecture=architecture, vocabulary=vocabulary, length=length)
@@ -212,6 +227,7 @@ def load_model(manifest: str | Path, step: int | str = "last", device: str = "cp
     return load_model(manifest, step, device)
 
 
+@checked
 def train_model(
     folder: str | Path,
     train: np.ndarray,
@@ -245,9 +261,10 @@ def train_model(
     from types import SimpleNamespace
 
     from manybody import models
+    from manybody.config.training import training_of
     from manybody.training.loop import train as run
 
-    train, validation = np.asarray(train), np.asarray(validation)
+    check(optional(models.options(architecture)), sizes)
     description = dict(architecture=architecture, vocabulary=vocabulary, length=train.shape[1])
     given = dict(
         objective=models.about(description | sizes).objective, steps=steps, batch=batch, masks=0.15,
@@ -255,14 +272,14 @@ def train_model(
         learning_rate=learning_rate, schedule="cosine", warmup=steps // 25, clip=1.0,
         checkpoints={"logarithmic": 0, "listed": []}, validation=len(validation),
         precision="float32", compile=False, threads=1,
-    )  # fmt: skip
+    ) | (recipe or {})  # fmt: skip
+    check({"recipe": (training_of("recipe", "fit"), ...)}, {"recipe": given})
     data = dict(train=SimpleNamespace(tokens=train), validation=SimpleNamespace(tokens=validation))
-    manifest = run(
-        description | sizes, given | (recipe or {}), data, folder, seed, "each", {}, device
-    )
+    manifest = run(description | sizes, given, data, folder, seed, "each", {}, device)
     return load_model(manifest, device=device)
 
 
+@checked
 def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
     """Mean cross-entropy (N,) of each of tokens (N, L), in nats per predicted token.
 
@@ -286,6 +303,7 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
     return (sums.loss_sum / sums.predictions).numpy()
 
 
+@checked
 def spectrum(
     model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
 ) -> pd.DataFrame:
@@ -316,6 +334,7 @@ def spectrum(
     return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table
 
 
+@checked
 def sample_clones(
     model: Model, initial: np.ndarray, sweeps: int, seed: int = 0, energy: str = "raw"
 ) -> np.ndarray:
@@ -344,11 +363,6 @@ def sample_clones(
             "of one masked position; give a masked model"
         )
     initial = np.array(initial, dtype=np.int64)
-    if not 0 <= initial.min() <= initial.max() < model.vocabulary:
-        raise ValueError(
-            f"initial: tokens from {initial.min()} to {initial.max()}, expected 0 to "
-            f"{model.vocabulary - 1}"
-        )
     draws = Draws(seed, len(initial), model.length, "left-to-right")
     device = next(model.parameters()).device
     with torch.no_grad():
@@ -401,6 +415,7 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     save(clone, folder, sequences)
 
 
+@checked
 def load_pretrained(
     folder: str | Path, length: int, objective: str | None = None, device: str = "cpu"
 ) -> Model:
@@ -427,6 +442,7 @@ def load_pretrained(
 # --- Couplings -----------------------------------------------------------------------------------
 
 
+@checked
 def fit_couplings(
     tokens: np.ndarray,
     vocabulary: int,
@@ -480,6 +496,7 @@ def score_contacts(
 # --- Theory --------------------------------------------------------------------------------------
 
 
+@checked
 def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.ndarray:
     """Loss of masked prediction by ridge regression on alpha L samples, at L -> infinity.
 
@@ -496,6 +513,7 @@ def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.n
     return closed_form(gamma, ridge, np.asarray(alphas, float))
 
 
+@checked
 def two_layer_thresholds(
     skip: float, activation: str = "softmax", points: int = 1024, scrambles: int = 4, seed: int = 0
 ) -> Thresholds:

@@ -10,6 +10,7 @@ from manybody.data.options import Shares
 from manybody.io.options import Block, Commit, Digest, Seed, Text, key
 
 Split = Literal["train", "validation", "test"]
+FILES = 3  # that are named of a corpus of many
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
 
 
@@ -68,7 +69,7 @@ class Published(Block):
 
 
 class OwnFiles(Block):
-    """Text or Parquet files of one's own."""
+    """Text, Parquet or Arrow files of one's own."""
 
     kind: Literal["file"]
     split: Shares = key("Shares of the documents; they sum to 1.", SHARES)
@@ -76,7 +77,7 @@ class OwnFiles(Block):
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split.", True
     )
-    files: list[str] = key("UTF-8 text files, Parquet files, and folders of them.", min_length=1)
+    files: list[str] = key("Text, Parquet and Arrow files, and folders of them.", min_length=1)
     boundary: Literal["blank-line", "line", "marker", "file", "heading"] = key(
         "What separates documents in a text file; marker is a line of its own.", "blank-line"
     )
@@ -84,7 +85,9 @@ class OwnFiles(Block):
         "The line that separates documents where boundary is marker; <|endoftext|> by default.",
         None,
     )
-    column: Text = key("Column of a Parquet file that holds a document a row.", None)
+    column: Text = key(
+        "Column of a Parquet or Arrow file that holds a document a row; text by default.", None
+    )
 
     def problems(self):
         if self.marker is not None and self.boundary != "marker":
@@ -93,6 +96,18 @@ class OwnFiles(Block):
                 f"found {shown(self.marker)} with boundary {self.boundary}, which does not look "
                 f"for it; expected boundary marker; change it, or leave marker out",
             )
+
+
+def own_texts(config: dict) -> dict[str, str]:
+    """The files of each corpus of one's own files that a source is made of, in words."""
+    used = {source.get("corpus") for source in config.get("sources", {}).values()}
+    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
+    return {
+        name: ", ".join(one["files"][:FILES])
+        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
+        for name, one in own.items()
+        if name in used
+    }
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

@@ -45,6 +45,28 @@ def sentences(error: ValidationError, model: type[BaseModel], config) -> Iterato
             yield _wrong(path, kind, model, config)
 
 
+def take_back(error: ValidationError, model: type[BaseModel], config: dict) -> bool:
+    """Removes from `config` the keys that are null and may be left out, of those refused.
+
+    Snakemake lays mappings over one another, so that an overlay can leave nothing out. An entry's
+    key of another kind than its own goes too. False where there is none of either.
+    """
+    null = {_place(found, config)[0] for found in error.errors() if found["input"] is None}
+    gone = [path for path in null if path and _may_go(path, model, config)]
+    for *parents, name in gone:
+        del _schema(parents, model, config)[1][name]
+    return bool(gone)
+
+
+def _may_go(path: tuple, model: type[BaseModel], config) -> bool:
+    """True of a key that a mapping may be without, and of one that only its other kinds have."""
+    schema, _ = _schema(path[:-1], model, config)
+    if path[-1] in _parts(schema):
+        return path[-1] not in schema.get("required", [])
+    kinds = alternatives(_schema(path[:-1], model, config, meant=False)[0])
+    return any(kind.get("additionalProperties") or path[-1] in _parts(kind) for kind in kinds)
+
+
 def _place(found: dict, config) -> tuple[tuple, str]:
     """Where an error is, without pydantic's names of alternatives, and of what kind it is."""
     path, value = [], config
@@ -69,6 +91,8 @@ def _unknown(path: tuple, model: type[BaseModel], config) -> str:
     name, allowed = path[-1], sorted(_parts(_schema(path[:-1], model, config)[0]))
     near = nearest(name, allowed)
     fix = f"did you mean {near}?" if near else "remove it"
+    if _may_go(path, model, config):
+        fix = "leave it out"
     known = ", ".join(allowed)
     return f"{_written_path(path)}: this key is not known; expected one of {known}; {fix}"
 
@@ -110,8 +134,8 @@ def _inline(node, definitions: dict):
     return out
 
 
-def _schema(path: tuple, model: type[BaseModel], config) -> tuple[dict, object]:
-    """The schema at the place that `path` leads to, and the value there."""
+def _schema(path: tuple, model: type[BaseModel], config, meant=True) -> tuple[dict, object]:
+    """The schema where `path` leads to, of a mapping the kind that is `meant`, and the value."""
     schema, value = json_schema(model), config
     for step in path:
         kinds = schema.get("discriminator", {})
@@ -122,7 +146,7 @@ def _schema(path: tuple, model: type[BaseModel], config) -> tuple[dict, object]:
             inside = schema.get("items") if isinstance(step, int) else _parts(schema).get(step)
             schema = inside or schema.get("additionalProperties") or {}
         value = value[step] if isinstance(value, dict | list) and _has(value, step) else None
-    return _meant(schema, value) if isinstance(value, dict) else schema, value
+    return _meant(schema, value) if meant and isinstance(value, dict) else schema, value
 
 
 def _parts(schema: dict) -> dict:

@@ -1,9 +1,11 @@
-"""Multiple alignments of proteins, RNA or DNA in FASTA, A3M or Stockholm format.
+"""Multiple alignments of proteins, RNA or DNA in FASTA, A3M, Stockholm or Clustal format, or with
+one sequence a line.
 
-The gap is a colour, number 0. Letters that stand for several residues become gaps and are counted;
-any other letter is refused. Sequences are weighted by how many are similar (`reweighting`) and cut
-into three splits: by clusters of similar sequences, so that what is held out has no near copy among
-the training sequences, or at random.
+The gap is a colour, number 0. Letters that stand for several residues, and the `*` of stop codons,
+become gaps and are counted; any other letter is refused. What is passed over is said in the log and
+in the card, `card.md` beside the sequences. Sequences are weighted by how many are similar
+(`reweighting`) and cut into three splits: by clusters of similar sequences, so that what is held
+out has no near copy among the training sequences, or at random.
 """
 
 import gzip
@@ -12,12 +14,11 @@ import logging
 import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
-from Bio import AlignIO
 from Bio.SeqIO.FastaIO import SimpleFastaParser
 
 from manybody.data import (
@@ -38,57 +39,105 @@ GAP = 0
 GAPS = "-.~"
 # Residues in the order of their colours, from 1, and the other letters that are understood.
 ALPHABETS = {
-    "protein": dict(residues="ACDEFGHIKLMNPQRSTVWY", ambiguous="BJOUXZ", read_as={}),
-    "rna": dict(residues="ACGU", ambiguous="BDHKMNRSVWXY", read_as={"T": "U"}),
-    "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY", read_as={"U": "T"}),
+    "protein": dict(residues="ACDEFGHIKLMNPQRSTVWY", ambiguous="BJOUXZ?*", read_as={}),
+    "rna": dict(residues="ACGU", ambiguous="BDHKMNRSVWXY?*", read_as={"T": "U"}),
+    "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY?*", read_as={"U": "T"}),
 }
 AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M, not sequences
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
+# How a file of each format begins, and what to do where another one is expected.
+BEGINS = {
+    "stockholm": r"# STOCKHOLM",
+    "nexus": r"#NEXUS",
+    "fasta": r"(#.*\n\s*)*>",
+    "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
+    "phylip-relaxed": r"\d+ +\d+ *\n",
+    "msf": r"(!!|PileUp|MSF:)",
+    "packed": r"BZh|PK\x03\x04|.7zXZ",
+    "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
+}
+WAYS = {
+    None: "Is `file` an alignment, and `format` right?",
+    "packed": "It looks packed: unpack it",
+    "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
+    "clustal": "It looks like Clustal: `format: clustal`",
+    "stockholm": "It looks like Stockholm: `format: stockholm`",
+    "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
+}
+CONVERT = (
+    "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
+    "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
+)
+EXPECTED = {
+    **dict.fromkeys(("fasta", "a3m"), "a line that starts with '>'"),
+    "stockholm": "the line '# STOCKHOLM 1.0'",
+    "clustal": "a line that starts with 'CLUSTAL'",
+    "lines": "a sequence in each line and nothing else",
+}
+EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
+BASES = 0.8  # share of A, C, G, T and U from which letters that RNA explains are no protein's
 ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
 
 
 def make(
     source: dict, name: str, out: dict[str, str | Path], weights_file: str | Path, threads: int = 1
-) -> None:
+) -> list[str]:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
-    the training sequences. `SourceError` names what cannot be read; nothing is written then."""
-    path = Path(source["file"]).expanduser()
+    the training sequences; returns sentences on what was read and what was passed over.
+
+    `SourceError` names what cannot be read; nothing is written then.
+    """
+    path, form = Path(source["file"]).expanduser(), source["format"]
     stays = Unchanged([path])
-    names, rows = read(path, source["format"])
+    names, letters, said = records(path, form)
     digest = sha256(path)
     stays.check()
-    tokens, ambiguous = encode(path, names, rows, source["alphabet"])
+    rows = columns(letters, form)
+    tokens, as_gaps = encode(
+        path, names, rows, source["alphabet"], source.get("alphabet_confirmed") or False
+    )
     _refuse_empty_columns(path, tokens)
-    named, aligned, numbers = reference(path, source["format"], source.get("reference"))
+    named, aligned, numbers, numbered = reference(
+        path, names, letters, form, source.get("reference")
+    )
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
     found = sequence_weights.neighbours(train, source["identity"], threads)
     each = 1.0 / found.counts
+    said = [
+        f"{len(tokens)} sequences of {tokens.shape[1]} columns ({form}, {source['alphabet']})",
+        *said,
+        "letters read as gaps: " + (listed(as_gaps) or "none"),
+        *_doubtful_columns(rows, form),
+        numbered,
+        f"{len(train)} are for training and count as {each.sum():.1f} (`identity`)",
+    ]
     about = dict(
         source=name, seed=source["seed"], identity=source["identity"],
         split_by=source["split"].get("by", "clusters"),
         alphabet="-" + ALPHABETS[source["alphabet"]]["residues"], gap=GAP,
-        kind=source["alphabet"], format=source["format"], file=str(path), file_sha256=digest,
-        ambiguous=ambiguous, records=len(tokens),
+        kind=source["alphabet"], format=form, file=str(path), file_sha256=digest,
+        ambiguous=sum(as_gaps.values()), records=len(tokens), said=said,
         sequences={key: len(part) for key, part in parts.items()},
         effective=float(each.sum()), clusters=clusters,
         reference=named, aligned=aligned, numbers=numbers,
     )  # fmt: skip
-    log.info(
-        "%s: %d sequences of %d columns; %s; %d of training count as %.1f at identity %g; "
-        "%d ambiguous letters were read as gaps",
-        *(path, *tokens.shape, about["sequences"], len(train), each.sum(), source["identity"]),
-        ambiguous,
-    )
     vocabulary = len(about["alphabet"])
     for key in SPLITS:
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
     sequence_weights.write(weights_file, each, out["train"], about)
+    return said
 
 
 # --- Reading -------------------------------------------------------------------------------------
+
+
+def listed(counts: dict[str, int]) -> str:
+    """Names and how often each comes, the five most frequent first."""
+    names = ", ".join(f"{name} ({count})" for name, count in Counter(counts).most_common(5))
+    return names + f" and {len(counts) - 5} more" * (len(counts) > 5)
 
 
 def read(path: Path, form: str) -> tuple[list[str], list[str]]:
@@ -96,46 +145,67 @@ def read(path: Path, form: str) -> tuple[list[str], list[str]]:
 
     `SourceError` if it has fewer than two, or their lengths differ.
     """
-    text = _text(path)
+    names, letters, _ = records(path, form)
+    return names, columns(letters, form)
+
+
+def columns(letters: list[str], form: str) -> list[str]:
+    """Letters of records without the inserts of A3M, which are no columns."""
+    return [row.translate(INSERTIONS) for row in letters] if form == "a3m" else letters
+
+
+def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
+    """Names and letters, those of A3M with the inserts, and sentences on what is passed over."""
+    text = read_text(path)
+    nuls, text = text.count("\0"), text.replace("\0", "")
     if not text.strip():
         raise SourceError(f"{path} is empty: expected an alignment in {form} format")
-    try:
-        records = list(_records(text, form, path))
-    except SourceError:
-        raise
-    except ValueError as error:
-        # The library does not say which row of a Stockholm file is too short.
-        ragged = _ragged_blocks(text) if form == "stockholm" else None
-        if ragged:
-            raise SourceError(_ragged(path, form, *ragged)) from error
-        reason = " ".join(str(error).split())[:120]
-        raise SourceError(f"{path} is not an alignment in {form} format: {reason}") from error
-    if len(records) < 2:
+    read = _records(text, form, path)
+    # Rows of annotation of an A3M, and a '>' that nothing follows.
+    found = [
+        (name or "without a name", row)
+        for name, row in read
+        if (name or row) and not (form == "a3m" and name.startswith(ANNOTATION))
+    ]
+    if len(found) < 2:
         raise SourceError(
-            f"{path} holds {len(records)} sequences in {form} format, expected at least two "
+            f"{path} holds {len(found)} sequences in {form} format, expected at least two "
             "(is `format` right?)"
         )
-    names, rows = map(list, zip(*records, strict=True))
-    if form == "a3m":
-        rows = [letters.translate(INSERTIONS) for letters in rows]
+    names, letters = map(list, zip(*found, strict=True))
+    # A translation ends in the `*` of its stop codon, beyond the last column or in one more.
+    ends = [row.rstrip("*") for row in letters]
+    even = len(set(map(len, columns(ends, form)))) == 1
+    stops = sum(len(row) for row in letters) - sum(len(row) for row in ends) if even else 0
+    letters = ends if even else letters
+    rows = columns(letters, form)
     length = len(rows[0])
     if not length:
         raise SourceError(f"{path}: record {names[0]} has no letters, expected aligned ones")
-    for name, letters in zip(names, rows, strict=True):
-        if len(letters) != length:
-            raise SourceError(_ragged(path, form, name, len(letters), length))
-    return names, rows
+    for name, row in zip(names, rows, strict=True):
+        if len(row) != length:
+            raise SourceError(_ragged(path, form, name, len(row), length))
+    twice = {name: count for name, count in Counter(names).items() if count > 1}
+    inserts = sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows))
+    passed = {
+        "NUL bytes passed over": nuls,
+        "records passed over that are empty or annotation": len(read) - len(found),
+        "* of stop codons left out at the ends of rows": stops,
+        "letters of inserts (lower case in A3M) dropped, which are no columns": max(inserts, 0),
+        "names that come more than once, all their records kept": listed(twice),
+    }
+    return names, letters, [f"{what}: {count}" for what, count in passed.items() if count]
 
 
-def reference(path: Path, form: str, name: str | None) -> tuple[str, str, list[int | None]]:
-    """Name and aligned letters (L) of one record, the first by default, and the number of its
-    residue in each column, None at gaps.
+def reference(
+    path: Path, names: list[str], letters: list[str], form: str, name: str | None
+) -> tuple[str, str, list[int | None], str]:
+    """Name and aligned letters (L) of one record, the first by default, the number of its residue
+    in each column, None at gaps, and how they are numbered in words.
 
     Residues count from 1, or as the end of the name says (`X/24-140`) where it has that many, and
     in A3M with the insertions, which are no columns. `SourceError` for a name that is not there.
     """
-    records = list(_records(_text(path), form, path))
-    names = [found for found, _ in records]
     name = names[0] if name is None else name
     if name not in names:
         near = get_close_matches(name, names, 1)
@@ -144,28 +214,43 @@ def reference(path: Path, form: str, name: str | None) -> tuple[str, str, list[i
             f"{len(names)} names, the first words of their titles; "
             + (f"did you mean {near[0]}?" if near else f"the first is {names[0]}")
         )
-    letters = records[names.index(name)][1]
-    residues = [place for place, letter in enumerate(letters) if letter not in GAPS]
-    first, step = _counts_from(name, len(residues))
+    row = letters[names.index(name)]
+    residues = [place for place, letter in enumerate(row) if letter not in GAPS]
+    first, step, numbered = _counts_from(name, len(residues))
     number = {place: first + step * count for count, place in enumerate(residues)}
-    columns = range(len(letters))
-    if form == "a3m":
-        columns = [place for place in columns if letters[place].translate(INSERTIONS)]
-    aligned = "".join(letters[place] for place in columns)
-    return name, aligned, [number.get(place) for place in columns]
+    kept = [place for place, letter in enumerate(row) if columns([letter], form)[0]]
+    aligned = "".join(row[place] for place in kept)
+    return name, aligned, [number.get(place) for place in kept], numbered
 
 
-def _counts_from(name: str, residues: int) -> tuple[int, int]:
-    """The number of the first residue, and 1 or -1, as names of Pfam and Rfam end."""
+def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
+    """The number of the first residue, 1 or -1, as names of Pfam and Rfam end, and a sentence."""
     ends = re.search(r"/(\d+)-(\d+)$", name)
-    if ends:
-        first, last = map(int, ends.groups())
-        if abs(last - first) + 1 == residues:
-            return first, 1 if last >= first else -1
-    return 1, 1
+    first, last = map(int, ends.groups()) if ends else (1, residues)
+    numbers, said = abs(last - first) + 1, f"sites are numbered by the residues of {name}, from"
+    if numbers == residues:
+        return first, 1 if last >= first else -1, f"{said} {first}"
+    why = f"has {numbers} numbers and does not fit its {residues} residues (were columns trimmed?)"
+    return 1, 1, f"{said} 1: its range {first}-{last} {why}"
 
 
-def _text(path: Path) -> str:
+def _doubtful_columns(rows: list[str], form: str) -> list[str]:
+    """A sentence on columns that look like the inserts of A2M, where these are read as columns."""
+    looks = [
+        re.fullmatch(r"[a-z]*\.[a-z.]*", "".join(letters)) is not None
+        for letters in zip(*rows, strict=True)
+    ]
+    first = [*looks, True].index(True) + 1
+    return [
+        f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
+        "as the inserts of A2M, and are read as columns; if they are inserts, `format: a3m` of a "
+        "FASTA file drops them"
+    ] * (form != "a3m" and any(looks) and not all(looks))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of the user's, gzipped or not, with line ends of Unix and without a mark
+    of byte order. Bytes that are no UTF-8 are replaced: names and remarks may hold any."""
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
@@ -180,40 +265,61 @@ def _text(path: Path) -> str:
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
-    return raw.decode("utf-8", errors="replace")  # names may hold any bytes
+    code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return raw.decode(code, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
+def _records(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     """Names and letters, those of an A3M with the insertions."""
-    if form == "stockholm":
-        alignments = list(AlignIO.parse(io.StringIO(text), "stockholm"))
-        if len(alignments) > 1:
-            raise SourceError(
-                f"{path} holds {len(alignments)} alignments; give a file with the one you mean"
-            )
-        yield from ((record.id, str(record.seq)) for found in alignments for record in found)
-        return
-    lines = (line for line in text.splitlines() if line.strip() and line[0] != "#")
-    first = next(lines, "")
-    if not first.startswith(">"):
-        raise ValueError(f"expected a line that starts with '>', found {first[:40]!r}")
-    # Names are the first words of titles. The library's other parsers of FASTA accept less before
-    # the first record, or lose names.
-    for title, letters in SimpleFastaParser(io.StringIO(text, newline=None)):
-        name = next(iter(title.split()), "without a name")
-        if form == "fasta" or not name.startswith(ANNOTATION):
-            yield name, letters
+    text = text.strip("\ufeff\n\t ") + "\n"
+    looks = next((name for name, begins in BEGINS.items() if re.match(begins, text)), None)
+    if looks != ("fasta" if form == "a3m" else form):
+        raise SourceError(
+            f"{path} is not an alignment in {form} format: expected "
+            f"{EXPECTED[form]}, found {text.splitlines()[0][:40]!r}. "
+            + WAYS.get(looks, CONVERT).format(looks, path)
+        )
+    if looks == "fasta":
+        # Names are the first words of titles. The library's other parsers of FASTA accept less
+        # before the first record, or lose names.
+        parsed = SimpleFastaParser(io.StringIO(text))
+        return [(next(iter(title.split()), ""), letters) for title, letters in parsed]
+    if looks == "lines":
+        return [(f"line-{number}", row) for number, row in enumerate(text.split(), 1)]
+    return _blocks(text, looks, path)
 
 
-def _ragged_blocks(text: str) -> tuple[str, int, int] | None:
-    """Name, length and expected length of the first row of a Stockholm file that differs."""
-    lengths: dict[str, int] = {}
-    for line in text.splitlines():
-        if not line.startswith(("#", "//")) and len(line.split()) == 2:
-            name, letters = line.split()
-            lengths[name] = lengths.get(name, 0) + len(letters)
-    expected = next(iter(lengths.values()), 0)
-    return next(((n, found, expected) for n, found in lengths.items() if found != expected), None)
+def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
+    """Records of a file in which each line has a name and letters, in one block or in several.
+
+    A name that comes twice in one block, which ends with an empty line or one of marks of
+    conservation, is that of two records.
+    """
+    parts = [
+        part
+        for part in re.split(r"(?m)^//.*$", text)
+        if any(line.strip() and line[0] != "#" for line in part.splitlines())
+    ]
+    if len(parts) > 1:
+        raise SourceError(
+            f"{path} holds {len(parts)} alignments; give a file with the one you mean"
+        )
+    found, block = [], Counter()
+    for line in "".join(parts).splitlines()[form == "clustal" :]:
+        if not line.strip("*:. \t"):
+            block.clear()
+        elif line[0] != "#":
+            name, *pieces = line.split()
+            found.append((name, block[name], "".join(p for p in pieces if not p.isdigit())))
+            block[name] += 1
+    # Blocks may follow each other without an empty line: the same names in the same order.
+    order = [name for name, *_ in found]
+    distinct = list(dict.fromkeys(order))
+    joined = len(distinct) > 1 and order == distinct * (len(order) // len(distinct))
+    rows = defaultdict(str)
+    for name, number, letters in found:
+        rows[name, 0 if joined else number] += letters
+    return [(name, letters) for (name, _), letters in rows.items()]
 
 
 def _ragged(path: Path, form: str, name: str, found: int, expected: int) -> str:
@@ -228,14 +334,19 @@ def _ragged(path: Path, form: str, name: str, found: int, expected: int) -> str:
     )
 
 
-def encode(path: Path, names: list[str], rows: list[str], kind: str) -> tuple[np.ndarray, int]:
-    """Tokens (N, L) uint8, and how many letters were ambiguous and became gaps.
+def encode(
+    path: Path, names: list[str], rows: list[str], kind: str, confirmed: bool = False
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Tokens (N, L) uint8, and how many of which letters were ambiguous and became gaps.
 
-    `SourceError` names record and column of a letter that the alphabet does not know.
+    confirmed: whether rows of A, C, G and T are proteins, if `kind` says so. `SourceError` names
+    record and column of a letter that the alphabet does not know, and the alphabet that fits.
     """
     length = len(rows[0])
-    raw = "".join(rows).encode("ascii", errors="replace")
-    tokens = _colours(kind)[np.frombuffer(raw, np.uint8)].reshape(-1, length)
+    joined = re.sub(r"[^\x00-\x7f]", "\0", "".join(rows))  # no letter of any alphabet
+    raw = np.frombuffer(joined.upper().encode("ascii"), np.uint8)
+    tokens = _colours(kind)[raw].reshape(-1, length)
+    fits = _fitting(raw, kind, confirmed)
     unknown = np.argwhere(tokens == UNKNOWN)
     if len(unknown):
         row, column = unknown[0]
@@ -243,12 +354,40 @@ def encode(path: Path, names: list[str], rows: list[str], kind: str) -> tuple[np
         raise SourceError(
             f"{path}: record {names[row]}, column {column + 1}: {rows[row][column]!r} is no letter "
             f"of the alphabet {kind}{others}. Expected {ALPHABETS[kind]['residues']}, "
-            f"{ALPHABETS[kind]['ambiguous']} (read as gaps) or a gap ({' '.join(GAPS)}); is "
-            "`alphabet` right?"
+            f"{ALPHABETS[kind]['ambiguous']} (read as gaps) or a gap ({' '.join(GAPS)}); "
+            f"{fits or 'is `alphabet` right?'}"
         )
+    if fits:
+        raise SourceError(f"{path}: alphabet: found {kind}; {fits}")
     doubtful = tokens == AMBIGUOUS
     tokens[doubtful] = GAP
-    return tokens, int(doubtful.sum())
+    letters, counts = np.unique(raw[doubtful.ravel()], return_counts=True)
+    return tokens, dict(zip(map(chr, letters.tolist()), counts.tolist(), strict=True))
+
+
+def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
+    """A sentence that names the alphabet that explains more of the letters (upper case), ambiguous
+    ones included, or that of nucleic acids where they are read as proteins; '' if `kind` fits."""
+    counts = np.bincount(raw, minlength=256)
+    counts[[ord(letter) for letter in GAPS]] = 0
+    total = max(counts.sum(), 1)
+    shares = {name: counts[_colours(name) != UNKNOWN].sum() / total for name in ALPHABETS}
+    bases = {letter: counts[ord(letter)] for letter in "ACGTU"}
+    nucleic = sum(bases.values()) >= BASES * total and shares["rna"] >= EXPLAINED
+    best = max(shares, key=shares.get)
+    if nucleic:
+        best = "rna" if bases["U"] > bases["T"] else "dna"
+    sure = kind != "protein" or (confirmed and not bases["U"])
+    if sure if nucleic else shares[best] <= shares[kind]:
+        return ""
+    explained = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    if shares[best] < EXPLAINED:
+        return f"no alphabet explains the letters ({explained}): is it an alignment?"
+    why = f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {explained}"
+    proteins = "; if they are proteins, give `alphabet_confirmed: true` as well"
+    return f"the letters are those of {best} ({why}): give `alphabet: {best}`" + proteins * bool(
+        nucleic and not bases["U"]
+    )
 
 
 def _colours(kind: str) -> np.ndarray:

@@ -20,6 +20,7 @@ for corpora that fit into memory.
 
 import hashlib
 import re
+import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -41,7 +42,17 @@ SHINGLE = 5  # words
 SIMILAR = 0.5  # Jaccard index of near-duplicates
 BANDS, ROWS = 42, 3
 BATCH = 2**20  # hashes in memory at once
-WORD = re.compile(r"[^\W_]+")  # a name such as max_length is two words
+# Marks that go on with a word, as vowel signs do, and joiners. Scripts that write no spaces (Thai,
+# Lao, Burmese, Khmer, kana, ideographs): each letter is a word, with its marks.
+ABOVE = "\u200c\u200d" + "".join(
+    sign for sign in map(chr, range(0x300, 0xFE30)) if unicodedata.category(sign)[0] == "M"
+)
+DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+# A name such as max_length is two words.
+WORD = re.compile(rf"(?![\W_])(?:[{DENSE}][{ABOVE}]*|[^{DENSE}](?:[^\W_{DENSE}]|[{ABOVE}])*)")
 SENTENCE = re.compile(r'(?<=[.!?:]) +(?=[A-Z`(\[*"])')
 
 

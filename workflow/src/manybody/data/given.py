@@ -11,19 +11,25 @@ from pathlib import Path
 from manybody.data import SourceError
 
 # How files begin that are often found among texts, what they are, and what makes text of them
+LEAVE = "leave it out"
 STARTS = {
-    b"\x89PNG": ("a PNG image", "leave it out"),
-    b"\xff\xd8\xff": ("a JPEG image", "leave it out"),
-    b"%PDF-": ("a PDF document", "take its text (pdftotext), or leave it out"),
-    b"PK\x03\x04": ("a zip archive, as office documents are", "save it as text, or leave it out"),
-    b"\x1f\x8b": ("a gzip archive", "unpack it (gunzip), or leave it out"),
-    b"BZh91AY": ("a bzip2 archive", "unpack it (bunzip2), or leave it out"),
-    b"\xfd7zXZ": ("an xz archive", "unpack it (unxz), or leave it out"),
-    b"\x28\xb5\x2f\xfd": ("a zstd archive", "unpack it (unzstd), or leave it out"),
-    b"\xff\xfe": ("text in UTF-16", "convert it (iconv -f UTF-16 -t UTF-8), or leave it out"),
-    b"\xfe\xff": ("text in UTF-16", "convert it (iconv -f UTF-16 -t UTF-8), or leave it out"),
+    b"\x89PNG": ("a PNG image", LEAVE),
+    b"\xff\xd8\xff": ("a JPEG image", LEAVE),
+    b"GIF8": ("a GIF image", LEAVE),
+    b"%PDF-": ("a PDF document", f"take its text (pdftotext), or {LEAVE}"),
+    b"PK\x03\x04": ("a zip archive or an office document", "unpack it (unzip), or save it as text"),
+    b"\x1f\x8b": ("a gzip archive", f"unpack it (gunzip), or {LEAVE}"),
+    b"BZh91AY": ("a bzip2 archive", f"unpack it (bunzip2), or {LEAVE}"),
+    b"\xfd7zXZ": ("an xz archive", f"unpack it (unxz), or {LEAVE}"),
+    b"\x28\xb5\x2f\xfd": ("a zstd archive", f"unpack it (unzstd), or {LEAVE}"),
+    b"FEA1": ("a Feather file of version 1", "save it as Parquet"),
 }
-PARQUET = b"PAR1"
+# Tables that are read by column: how they begin, and how their names end
+TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
+ENDINGS = {".parquet": ["Parquet"], ".feather": ["Arrow"], ".arrow": ["Arrow", "Arrow stream"]}
+WRITTEN = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")  # tables that are written as text
+# What stands beside the tables of a data set and holds none of its texts
+BOOKS = ("README*", "state.json", "dataset_*.json", "cache-*.arrow", "_*metadata", "_SUCCESS")
 
 
 def named_file(name: str, key: str, expected: str) -> Path:
@@ -39,34 +45,68 @@ def named_file(name: str, key: str, expected: str) -> Path:
     return path
 
 
-def text_files(names: Iterable[str], key: str) -> Iterator[Path]:
-    """The text and Parquet files that are named under a key of a corpus, and those in the folders
-    that are named (recursively, sorted, hidden and empty ones left out).
+def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) -> Iterator[Path]:
+    """The text, Parquet and Arrow files that are named under a key of a corpus, and those in the
+    folders that are named (recursively, sorted).
 
-    `SourceError` if one that is named does not exist, is empty, may not be read or is seen at its
-    start to be no text, or if a folder holds no file.
+    `passed` gets what is passed over in a folder, each with the reason. `SourceError` if a file
+    that is named does not exist, is empty, may not be read or is seen at its start to be no text,
+    or if a folder holds no file.
     """
-    expected = "a UTF-8 text file, a Parquet file or a folder of them"
+    expected = "a UTF-8 text file, a Parquet or Arrow file or a folder of them"
+    passed = [] if passed is None else passed
     for number, name in enumerate(names):
         place = f"{key}[{number}]"
         path = Path(name).expanduser()
-        if not path.is_dir():
-            _check(path, place, name, expected)
-            _check_start(path, place)
-            yield path
-            continue
-        inside = sorted(found for found in path.rglob("*") if _counts(found, path))
-        if not inside:
-            _refuse(place, name, "a folder without any text", expected, "put texts there")
-        for found in inside:
-            _check(found, place, str(found), expected)
-            _check_start(found, place)
-            yield found
+        inside = [path]
+        if path.is_dir():
+            found = _inside(path)
+            inside = [one for one, reason in found.items() if not reason]
+            passed += [f"{one} ({reason})" for one, reason in found.items() if reason]
+            if not inside:
+                _refuse(place, name, "a folder without any text", expected, "put texts there")
+        for one in inside:
+            _check(one, place, str(one) if path.is_dir() else name, expected)
+            _check_start(one, place)
+            yield one
 
 
-def _counts(found: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in found.relative_to(folder).parts)
-    return not hidden and found.is_file() and found.stat().st_size > 0
+def _inside(folder: Path) -> dict[Path, str]:
+    """What a folder holds, each with the reason for which it is passed over, if there is one."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        *above, hidden = (part.startswith(".") for part in path.relative_to(folder).parts)
+        if not any(above) and (hidden or path.is_symlink() or not path.is_dir()):
+            found[path] = "hidden" if hidden else _no_text(path)
+    if any(not reason and path.suffix in ENDINGS for path, reason in found.items()):
+        books = [path for path in found if any(map(path.match, BOOKS))]
+        found |= {path: found[path] or "no table of the data set" for path in books}
+    return found
+
+
+def _no_text(path: Path) -> str:
+    if not path.is_file() or path.stat().st_size == 0:
+        kind = "empty" if path.is_file() else "no file, or a link to none"
+        return "a link to a folder" if path.is_dir() else kind
+    what, fix = _known(path)
+    return what if fix == LEAVE else ""
+
+
+def _known(path: Path) -> tuple[str, str]:
+    """What a file is by its start, and the way out, if it is known and no text."""
+    return next((STARTS[sign] for sign in STARTS if _start(path).startswith(sign)), ("", ""))
+
+
+def table(path: Path) -> str | None:
+    """The format of a table that is read by column; None for text."""
+    return next((name for sign, name in TABLES.items() if _start(path).startswith(sign)), None)
+
+
+def _start(path: Path, size: int = 8) -> bytes:
+    if not os.access(path, os.R_OK):
+        return b""
+    with path.open("rb") as opened:
+        return opened.readline(size)
 
 
 def _check(path: Path, key: str, name: str, expected: str) -> None:
@@ -85,14 +125,27 @@ def _check(path: Path, key: str, name: str, expected: str) -> None:
 
 
 def _check_start(path: Path, key: str) -> None:
-    with path.open("rb") as opened:
-        start = opened.read(8)
-    for sign, (what, fix) in STARTS.items():
-        if start.startswith(sign):
-            _refuse(key, str(path), what, "UTF-8 text or Parquet", fix)
-    if start.startswith(PARQUET) != (path.suffix == ".parquet"):
-        what = "a Parquet file" if start.startswith(PARQUET) else "no Parquet file"
-        _refuse(key, str(path), what, "the ending .parquet for such a file alone", "rename it")
+    expected, ending, (what, fix) = (
+        "UTF-8 text, Parquet or Arrow",
+        path.suffix.lower(),
+        _known(path),
+    )
+    if not what and ending in ENDINGS and table(path) not in ENDINGS[ending]:
+        what, fix = f"no {ENDINGS[ending][0]} file", "rename it"
+        expected = f"the ending {ending} for such a file alone"
+    if not what and ending in WRITTEN and not table(path):
+        head = _start(path, 2**16).decode(errors="replace")
+        between, lines = max(",;\t", key=head.count), not head.startswith("[")
+        how = f"csv({str(path)!r}, sep={between!r})"
+        how = f"json({str(path)!r}, lines={lines})" if "j" in ending else how
+        how += "[['COLUMN']].dropna().set_axis(['text'], axis=1).to_parquet('texts.parquet')"
+        what, fix = (
+            f"a table as {ending[1:]}",
+            f'write its texts (python -c "import pandas as p; p.read_{how}") and name that file, '
+            "or rename it to .txt if its lines as they are should be the text",
+        )
+    if what:
+        _refuse(key, str(path), what, expected, fix)
 
 
 def _refuse(key: str, name: str, what: str, expected: str, fix: str) -> None:

@@ -1,14 +1,16 @@
 """Inspection of a text: counts, text that repeats, and how far n-grams predict it."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
 from manybody.data.documents import Documents
 from manybody.data.duplicates import WORD
 from manybody.data.ngrams import LOOKUPS, NGrams
-from manybody.data.overlap import overlap
+from manybody.data.overlap import stand_in
 from manybody.data.text import HEADING, MARKER
+from manybody.data.tokenizer import load
 from manybody.io.sequences import Sequences
 
 CHARACTERS = 2 * 10**7  # of a split that words are counted in
@@ -49,11 +51,18 @@ def words(paths: dict[str, str]) -> dict[str, dict]:
     return found
 
 
-def tokens(train: Sequences) -> dict:
+def tokens(train: Sequences, tokenizer: str | Path) -> dict:
     """`rare`: how often a tenth of the tokens that training has is seen there at most; `unseen`:
-    how many of the |V| tokens it does not have."""
+    how many of the |V| tokens it does not have; `fragments`: the share of its tokens that are some
+    of the bytes of a character, which the vocabulary has no token for."""
     counts = np.bincount(train[: STREAM // train.length].reshape(-1), minlength=train.vocabulary)
-    return {"rare": int(np.quantile(counts[counts > 0], 0.1)), "unseen": int((counts == 0).sum())}
+    each = load(tokenizer).decode_batch([[n] for n in range(len(counts))], False)
+    broken = ["\ufffd" in text for text in each]
+    return {
+        "rare": int(np.quantile(counts[counts > 0], 0.1)),
+        "unseen": int((counts == 0).sum()),
+        "fragments": float(counts[broken].sum() / counts.sum()),
+    }
 
 
 def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[dict]:
@@ -64,11 +73,11 @@ def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[di
     model is; `error`: of `masked`, one standard error over the sequences, of which `LOOKUPS` sets
     the number. They are counted in the first `STREAM` training tokens.
     """
-    stream = train[: max(1, STREAM // train.length)].reshape(-1)
+    text = train[: max(1, STREAM // train.length)]
     rows = test[: max(2, int(LOOKUPS / (test.length * test.vocabulary * max(orders))))]
     found = []
     for order in orders:
-        model = NGrams(stream, train.vocabulary, order)
+        model = NGrams(text, train.vocabulary, order)
         masked = -model.masked(rows).mean(axis=1)
         found.append(
             {
@@ -86,5 +95,4 @@ def verbatim(train: Sequences, test: Sequences, length: int) -> float:
     """Share of the test blocks that would stand whole in the training text, were L `length`."""
     stream = test.tokens.reshape(-1)
     rows = stream[: len(stream) // length * length].reshape(-1, length)
-    counts = overlap(train, rows)
-    return len(counts["verbatim"]) / max(counts["blocks"], 1)
+    return float(stand_in(train, rows).sum() / max(len(rows), 1))

@@ -8,6 +8,7 @@ digest of no other.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from manybody.data import STATES
@@ -87,7 +88,9 @@ class TextSource(SourceOptions):
     def given_files(self) -> Iterator[tuple[str, str, str]]:
         if isinstance(self.tokenizer, str):
             expected = "a tokenizer.json in a folder, as save_pretrained writes it"
-            yield "tokenizer", f"{self.tokenizer}/tokenizer.json", expected
+            names = "tokenizer.json", "vocab.txt"
+            there = (name for name in names if Path(self.tokenizer, name).expanduser().is_file())
+            yield "tokenizer", f"{self.tokenizer}/{next(there, names[0])}", expected
 
     def problems(self):
         if (self.vocabulary is None) == (self.tokenizer is None):
@@ -95,7 +98,8 @@ class TextSource(SourceOptions):
             yield (
                 "vocabulary",
                 f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
-                f"tokenizer to be trained, or one that comes with a model; give it",
+                f"tokenizer to be trained, or one that comes with a model; "
+                + ("give it" if found == "neither" else "leave one out"),
             )
         if self.end_of_document == "kept" and (self.vocabulary or 257) < 257:
             yield (
@@ -219,13 +223,18 @@ class AlignmentSource(SourceOptions):
 
     module = "manybody.data.alignment"
     made_by = "read_alignment"
-    beside = ("weights.parquet",)
+    beside = ("weights.parquet", "card.md")
     vocabulary: ClassVar[None] = None
     length: ClassVar[None] = None
     kind: Literal["alignment"]
     file: Text = key("The alignment, plain or gzip.")
-    format: Literal["fasta", "a3m", "stockholm"] = key("Its format.")
+    format: Literal["fasta", "a3m", "stockholm", "clustal", "lines"] = key(
+        "Its format; A2M is read as a3m, and lines has one sequence a line, as PSICOV and CCMpred."
+    )
     alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
+    alphabet_confirmed: bool = key(
+        "true: they are proteins, although their letters are those of DNA (A, C, G and T).", None
+    )
     identity: number(gt=0, le=1) = key(
         "Share of equal columns, gaps included, from which two sequences count as similar."
     )

@@ -25,6 +25,7 @@ from manybody.data.hamiltonian import (
     field_scale,
     read_tensor,
 )
+from manybody.data.overlap import repeated
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
 from manybody.io.seeds import streams_of
@@ -83,8 +84,11 @@ def tested_splits(
 
 
 def write_splits(made: dict, vocabulary: int, about: dict, out: dict[str, str | Path]) -> None:
-    """Writes what `tested_splits` made."""
+    """Writes what `tested_splits` made; of held-out sequences with the share of those that training
+    has too (`repeated`): samples of a cold or small system recur."""
     for split, (tokens, found) in made.items():
+        if split != "train":
+            found["repeated"] = repeated(made["train"][0], tokens)
         sequences.write(out[split], tokens, vocabulary, {**about, **found, "split": split})
 
 

@@ -167,7 +167,7 @@ class MaximumEntropy(Ancestral):
 def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
     """The distribution of n-grams of this order, from the training split of a source."""
     if smoothing == "kneser-ney":
-        return NGrams(train.tokens.reshape(-1), train.vocabulary, order)
+        return NGrams(train.tokens, train.vocabulary, order)
     return MaximumEntropy(train.tokens, train.vocabulary, order)
 
 

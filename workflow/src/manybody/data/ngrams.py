@@ -20,24 +20,25 @@ UNIFORMS = 2**24  # random numbers drawn at once
 
 
 class KneserNey:
-    """p(w | the n - 1 tokens before it), from a text `stream` (T,) of tokens below `vocabulary`."""
+    """p(w | the n - 1 tokens before it), from sequences (N, L) or a text (T,) of tokens below
+    `vocabulary`. No run of tokens goes from one sequence into the next."""
 
-    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
+    def __init__(self, text: np.ndarray, vocabulary: int, order: int):
         if order < 1 or float(vocabulary) ** order >= 2**63:
             raise ValueError(
                 f"order {order} with |V| = {vocabulary}: expected an order of at least 1 with "
                 "|V|^order < 2^63"
             )
-        if len(stream) < order:
-            raise ValueError(f"a text of {len(stream)} tokens has no run of {order} tokens")
+        length = text.shape[-1]
+        if length < order:
+            raise ValueError(f"a text of {length} tokens in a row has no run of {order} tokens")
         self.vocabulary, self.order = vocabulary, order
-        stream = np.asarray(stream)
-        grams, counts = counted(numbered(stream, vocabulary, order))
+        grams, counts = counted(numbered(text, vocabulary, order).ravel())
         levels = [_Level(grams, counts, vocabulary)]
         for k in range(order - 1, 0, -1):
             # Of each k-gram, how many different (k + 1)-grams end with it.
             if k < order - 1:
-                grams, _ = counted(numbered(stream, vocabulary, k + 1))
+                grams, _ = counted(numbered(text, vocabulary, k + 1).ravel())
             levels.append(_Level(*counted(grams % vocabulary**k), vocabulary))
         self._levels = levels[::-1]
 
@@ -160,9 +161,9 @@ class NGrams(Ancestral):
     own, so that the probabilities of all sequences of L tokens sum to 1.
     """
 
-    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
+    def __init__(self, text: np.ndarray, vocabulary: int, order: int):
         self.vocabulary, self.order = vocabulary, order
-        self._models = [KneserNey(stream, vocabulary, k) for k in range(1, order + 1)]
+        self._models = [KneserNey(text, vocabulary, k) for k in range(1, order + 1)]
 
     def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
         tokens = np.empty((count, length), np.int64)

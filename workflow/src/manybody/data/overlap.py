@@ -4,6 +4,7 @@ memory, and how far apart the frequencies of n-grams are.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from manybody.data import RUN
 from manybody.data.ngrams import counted, looked_up, numbered
 from manybody.io.sequences import Sequences
 
+PART = 8  # one token in so many may differ in a near-duplicate
+PAIRS = 2**16  # blocks and places in the text that are compared at once
 SHARED = 12  # length of a run of tokens that counts as shared
 BLOCK = 2**20  # training tokens in memory at once
 STREAM = 10**7  # training tokens that frequencies are counted in
@@ -21,31 +24,44 @@ def overlap(train: Sequences, blocks: np.ndarray) -> dict:
     """Counts the test blocks, tokens (N, L), that stand in a row anywhere in the training text.
 
     The training text is the sequences of `train` one after another, as they were cut from it.
-    Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
-    (`SHARED`, or L where that is less) and `runs` (how many share that many tokens in a row).
+    Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `near`
+    (how many do but for at most `changed` tokens, L / `PART`), `run` (`SHARED`, or L where that is
+    less) and `runs` (how many share that many tokens in a row).
     Memory: the test blocks and `BLOCK` training tokens.
     """
     run = min(SHARED, blocks.shape[1])
-    whole = stand_in(train, blocks)
+    whole, changed = stand_in(train, blocks), blocks.shape[1] // PART
     parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
     shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
     return {
         "blocks": len(blocks),
         "verbatim": np.flatnonzero(whole).tolist(),
+        "near": int(stand_in(train, blocks, changed).sum()),
+        "changed": changed,
         "run": run,
         "runs": int(shared.sum()),
     }
 
 
+def repeated(train: np.ndarray, rows: np.ndarray) -> float:
+    """The share of `rows` (N, L) that equal a row of `train` (M, L)."""
+    both = np.ascontiguousarray(np.concatenate([train, rows]))
+    whole = both.view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
+    return float(np.isin(whole[len(train) :], whole[: len(train)]).mean())
+
+
 def shares(path: str | Path, initial: Iterable[int] | None = None) -> dict:
     """Reads the counts of `overlap` in the file `path`, as shares of the test blocks.
 
-    `verbatim`, `runs` (of `run` tokens), and `initial`: the share of the test blocks with these row
-    numbers that stand whole in the training text, where there are any.
+    `verbatim`, `near` (but for `changed` tokens), `runs` (of `run` tokens), and `initial`: the
+    share of the test blocks with these row numbers that stand whole in the training text, where
+    there are any.
     """
     counts = json.loads(Path(path).read_text(encoding="utf-8"))
     found = {
         "verbatim": len(counts["verbatim"]) / counts["blocks"],
+        "near": counts["near"] / counts["blocks"],
+        "changed": counts["changed"],
         "run": counts["run"],
         "runs": counts["runs"] / counts["blocks"],
     }
@@ -58,6 +74,7 @@ def sentence(shares: dict) -> str:
     """The result of `shares` as a sentence."""
     text = (
         f"Of the test blocks {shares['verbatim']:.2%} stand verbatim in the training text, "
+        f"{shares['near']:.2%} but for at most {shares['changed']} tokens, "
         f"{shares['runs']:.2%} share {shares['run']} tokens in a row with it"
     )
     if "initial" in shares:
@@ -65,29 +82,31 @@ def sentence(shares: dict) -> str:
     return f"{text}."
 
 
-def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
-    """True for rows of `wanted` (n, w) that are w tokens in a row of the training text: (n,)."""
+def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarray:
+    """True for rows of `wanted` (n, w) that are w tokens in a row of the training text, but for at
+    most `changed` of them: (n,).
+
+    Cut into one part more, such a row has a part as it is in the text: rows and places that share
+    one are compared token by token, so that the count is exact.
+    """
     width = wanted.shape[1]
     rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
-    hashes = _hashes(rows)[:, 0]
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    found = np.zeros(len(rows), bool)
+    found, edges = np.zeros(len(rows), bool), np.linspace(0, width, changed + 2).astype(int)
     for tokens in _stretches(train, width):
         windows = np.lib.stride_tricks.sliding_window_view(tokens, width)
-        hashed = _hashes(tokens[None], width)[0]
-        candidates = np.flatnonzero(np.isin(hashed, ordered))
-        # Rows with equal hashes are compared token by token, so the count is exact.
-        for shift in range(len(ordered)):
-            place = np.searchsorted(ordered, hashed[candidates]) + shift
-            inside = place < len(ordered)
-            candidates, place = candidates[inside], place[inside]
-            equal = ordered[place] == hashed[candidates]
-            candidates, place = candidates[equal], place[equal]
-            if not len(candidates):
-                break
-            same = (windows[candidates] == rows[order[place]]).all(axis=1)
-            found[order[place[same]]] = True
+        for low, high in pairwise(edges):
+            left = np.flatnonzero(~found)
+            hashes = _hashes(rows[left, low:high])[:, 0]
+            left, ordered = left[np.argsort(hashes)], np.sort(hashes)
+            hashed = _hashes(tokens[None, low : len(tokens) - width + high], high - low)[0]
+            at = np.flatnonzero(np.isin(hashed, ordered))
+            place, end = (np.searchsorted(ordered, hashed[at], side) for side in ("left", "right"))
+            while len(at):
+                for part in np.array_split(np.arange(len(at)), -(-len(at) // PAIRS)):
+                    mine = left[place[part]]
+                    found[mine[(windows[at[part]] != rows[mine]).sum(axis=1) <= changed]] = True
+                more = place + 1 < end
+                at, place, end = at[more], place[more] + 1, end[more]
     return found[inverse.reshape(-1)]
 
 

@@ -22,10 +22,11 @@ def encode(
     """
     out = Path(out)
     made = {name: out.with_name(f"{out.stem}.{name}") for name in ("json", "special", "documents")}
-    read = given.text_files([str(path)], key)
+    passed: list[str] = []
+    read = given.text_files([str(path)], key, passed)
     own_tokenizer.take(folder, str(folder), made["json"], made["special"])
     with documents.writer(made["documents"], {"text": str(path)}) as writer:
-        pieces = text.read_files(list(read), "file", "", None, {})
+        pieces = text.read_files(list(read), "file", "", None, {}, passed)
         for piece in _first(pieces, most * length * CHARACTERS):
             writer.add(piece)
     special = read_json(made["special"])

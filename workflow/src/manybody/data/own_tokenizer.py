@@ -1,15 +1,16 @@
 """A tokenizer that comes with a model: its tokenizer.json, and what its special tokens are.
 
-Only two JSON files are read, so that no code of the model's author runs.
+Only JSON and a list of tokens are read, so that no code of the model's author runs.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 from manybody.data import SourceError, download
 from manybody.data.tokenizer import save
@@ -17,28 +18,21 @@ from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+LIST, LETTERS = "vocab.txt", re.compile(r"[A-Z*.-]+|<.*>|\[.*\]")
 ROLES = ("eos_token", "sep_token")  # of tokens that may end a document, in this order
 
 
 def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) -> None:
     """Writes the tokenizer of a folder in `save_pretrained` layout to `out`, and to `special` what
     `describe` says of it. `origin` is what it is called where it is refused, by a `SourceError`."""
-    path = Path(folder) / FILES[0]
-    if not path.is_file():
+    tokenizer = _read(Path(folder), origin)
+    if tokenizer is None:
         raise SourceError(
-            f"found {origin}, which has no tokenizer.json; expected one; write it, where you trust "
-            f"the files: transformers.AutoTokenizer.from_pretrained(...).save_pretrained(folder), "
-            f"and name that folder",
+            f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
+            f"above them; write it, where you trust the files: transformers.AutoTokenizer"
+            f".from_pretrained({origin!r}).save_pretrained({origin!r})",
             "tokenizer",
         )
-    try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises Exception itself
-        raise SourceError(
-            f"found {origin}, whose tokenizer.json is no tokenizer ({error}); expected one; save "
-            f"it again",
-            "tokenizer",
-        ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     write_json(special, describe(tokenizer, _roles(Path(folder))))
@@ -74,11 +68,41 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
 
 
 def described(folder: str | Path) -> dict[str, Any] | None:
-    """The description (`describe`) of the tokenizer in a folder; None without a tokenizer.json."""
-    path = Path(folder) / FILES[0]
+    """The description (`describe`) of the tokenizer in a folder; None without one."""
+    tokenizer = _read(Path(folder), str(folder))
+    return None if tokenizer is None else describe(tokenizer, _roles(Path(folder)))
+
+
+def _read(folder: Path, origin: str) -> Tokenizer | None:
+    """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without."""
+    path = folder / FILES[0]
     if not path.is_file():
+        return _of_letters(folder / LIST, _roles(folder))
+    try:
+        return Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises Exception itself
+        raise SourceError(
+            f"found {origin}, whose tokenizer.json is no tokenizer ({error}); expected one; save "
+            f"it again",
+            "tokenizer",
+        ) from error
+
+
+def _of_letters(path: Path, roles: dict[str, str]) -> Tokenizer | None:
+    """The tokenizer of a list of tokens, one a line, as transformers' EsmTokenizer reads it: the
+    longest token first, and nothing for white space. None for words and pieces of words."""
+    given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else [""]
+    if not all(map(LETTERS.fullmatch, given)):
         return None
-    return describe(Tokenizer.from_file(str(path)), _roles(Path(folder)))
+    roles = {"unk_token": "<unk>", "cls_token": "<cls>", "eos_token": "<eos>"} | roles
+    made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, roles["unk_token"]))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_tokens([AddedToken(t, normalized=False, special=t[0] in "<[") for t in given])
+    first, last = roles["cls_token"], roles.get("sep_token", roles["eos_token"])
+    around = [first] * (first in given) + ["$A"] + [last] * (last in given)
+    named = [(token, given.index(token)) for token in around if token in given]
+    made.post_processor = processors.TemplateProcessing(single=around, special_tokens=named)
+    return made
 
 
 def _roles(folder: Path) -> dict[str, str]:
@@ -111,6 +135,7 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
             write_json(known, {"commit": commit})
         there = download.listing(repository, commit)
         folder = place / f"tokenizer-{commit}"
-        digests = {name: there[name].sha256 for name in FILES if name in there}
+        names = FILES if FILES[0] in there else (*FILES, LIST)
+        digests = {name: there[name].sha256 for name in names if name in there}
         download.take(repository, commit, digests, folder, digests)
         yield folder, f"{repository}@{revision}"

@@ -8,6 +8,8 @@ longer corpus the old documents stay in their splits, except where their group h
 
 import codecs
 import hashlib
+import io
+import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -34,8 +36,21 @@ from manybody.io.atomic import sha256
 from manybody.io.parquet import DAMAGE
 from manybody.io.progress import Progress
 
-LINE = 2**16  # bytes in which a longer line is read
+log = logging.getLogger(__name__)
+
+LINE = 2**16  # bytes, and characters in which a longer line is read
+# Encodings by the mark at the start of a file
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF8: "utf-8",
+    b"": "utf-8",
+}
+ENDS = "\n\x85\u2028\u2029\f\v"  # of lines; of them a file has the first that its start has
 MARKER = "<|endoftext|>"
+NAMED = 5  # of what is passed over
 HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
 
@@ -57,12 +72,14 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
     if deduplicated(corpus):
         about["deduplicated"] = counts = {}
+    passed, lines = [], 0
+    abouts = {split: {**about, "split": split} for split in SPLITS}
     with ExitStack() as stack:
         writers = {
-            split: stack.enter_context(documents.writer(out[split], {**about, "split": split}))
+            split: stack.enter_context(documents.writer(out[split], abouts[split]))
             for split in SPLITS
         }
-        parts = _parts(kind, corpus, Path(downloads), inputs, read)
+        parts = _parts(kind, corpus, Path(downloads), inputs, read, passed)
         if deduplicated(corpus):
             folder = stack.enter_context(_folder(Path(out["train"])))
             found = _deduplicated(parts, corpus, folder, counts)
@@ -75,14 +92,18 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                 if target is None:
                     target = writers[_split_of(key or piece.text.encode(), own, seed)]
                 target.add(piece)
+                lines += piece.text.count("\n") + piece.last
         read.check()
+        for of_split in abouts.values():
+            of_split |= {"passed_over": passed} if passed else {}
         for name, writer in writers.items():
             if not writer.documents:
                 counts = ", ".join(f"{key} {one.documents}" for key, one in writers.items())
                 raise SourceError(
                     f"the {name} split comes out empty (documents: {counts}); expected at least "
                     f"one document in each; give it a larger share, another `seed`, or more "
-                    "documents (is `boundary` what separates them?)",
+                    f"documents (the corpus has {lines} line ends; is `boundary` what separates "
+                    "documents? With `line` each line is one)",
                     "split",
                 )
     try:
@@ -92,6 +113,12 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
         for path in out.values():
             Path(path).unlink()
         raise
+
+
+def passed_over(passed: list[str]) -> str:
+    """A sentence on what of a corpus was passed over, each with its reason."""
+    more = f" and {len(passed) - NAMED} more" if len(passed) > NAMED else ""
+    return f"Passed over: {', '.join(passed[:NAMED])}{more}."
 
 
 def deduplicated(corpus: dict) -> bool:
@@ -127,11 +154,17 @@ def _folder(beside: Path) -> Iterator[Path]:
 
 
 def _parts(
-    kind: str, corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged
+    kind: str,
+    corpus: dict,
+    downloads: Path,
+    inputs: dict[str, str],
+    read: Unchanged,
+    passed: list[str],
 ) -> Iterator[tuple[str, Iterable[Piece], list[str]]]:
     """The named parts of a corpus: their pieces, and the work that each document is from, if known.
 
-    `inputs` gets the sha256 of each file, and `read` the files before any is opened.
+    `inputs` gets the sha256 of each file, `read` the files before any is opened, and `passed` what
+    is passed over.
     """
     if kind == "pydocs":
         modules = pydocs.modules(corpus["packages"])
@@ -148,11 +181,11 @@ def _parts(
         pieces = (Piece(paragraph, True) for paragraph in paragraphs)
         yield "all", pieces, [modules[paragraph] for paragraph in paragraphs]
     elif kind == "file":
-        files = list(given.text_files(corpus["files"], "files"))
+        files = list(given.text_files(corpus["files"], "files", passed))
         read.add(files)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
-        yield "all", read_files(files, boundary, marker, column, inputs), []
+        yield "all", read_files(files, boundary, marker, column, inputs, passed), []
     else:
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
@@ -161,27 +194,37 @@ def _parts(
 
 
 def read_files(
-    files: list[Path], boundary: str, marker: str, column: str | None, inputs: dict[str, str]
+    files: list[Path],
+    boundary: str,
+    marker: str,
+    column: str | None,
+    inputs: dict[str, str],
+    passed: list[str] | None = None,
 ) -> Iterator[Piece]:
-    """The documents of text and Parquet files, in order, with a progress bar in bytes.
+    """The documents of text, Parquet and Arrow files, in order, with a progress bar in bytes.
 
     `boundary`: "blank-line", "line", "file", "marker" (a line that equals `marker`) or "heading"
-    (a WikiText title, which opens a document). A row of a Parquet `column` is one document, except
-    under "heading", where it is a line. `inputs` gets each file's sha256.
+    (a WikiText title, which opens a document). A row of a table's `column` is one document, except
+    under "heading", where it is a line. `inputs` gets each file's sha256, `passed` blank rows.
     """
+    if passed:
+        log.warning("%s", passed_over(passed))
     with Progress(sum(path.stat().st_size for path in files), "bytes", "read text") as progress:
         for path in files:
             inputs[str(path)] = sha256(path)
-            if path.suffix != ".parquet":
+            if not given.table(path) and path.suffix not in given.ENDINGS:
                 yield from split_lines(read_lines(path, progress), boundary, marker)
             elif boundary == "heading":
                 lines = (row.rstrip("\n") + "\n" for row in read_rows(path, column, progress))
                 yield from split_lines(lines, boundary)
             else:
-                document = Cutter()
+                document, blank = Cutter(), 0
                 for row in read_rows(path, column, progress):
+                    blank += not row.strip()
                     yield from document.add(row)
                     yield from document.end()
+                if blank and passed is not None:
+                    passed.append(f"{path} ({blank} blank rows)")
 
 
 def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> Iterator[Piece]:
@@ -204,69 +247,98 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
 
 
 def read_lines(path: Path, progress: Progress) -> Iterator[str]:
-    """The lines of a UTF-8 file with their ends as "\\n"; very long ones in several parts.
+    """The lines of a text file with their ends as "\\n"; very long ones in several parts.
 
-    `SourceError` names the file and the byte where it is not UTF-8.
+    It is UTF-8, or what the mark at its start says. A line ends with LF, CR LF or CR or, where the
+    first `LINE` bytes have none of them, with the first of `ENDS` that they have. `SourceError`
+    names the file and the byte where it is no text.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as opened:
-        offset = 3 if opened.read(3) == codecs.BOM_UTF8 else 0
-        opened.seek(offset)
-        while True:
-            raw = opened.readline(LINE)
-            start = offset - len(decoder.getstate()[0])
+        start = opened.read(4)
+        mark = next(mark for mark in MARKS if start.startswith(mark))
+        decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(MARKS[mark])(), True)
+        offset, rest, end, raw = opened.seek(len(mark)), "", "", start
+        while raw:
+            raw = opened.read(LINE)
+            begun = offset - len(decoder.getstate()[0])
             try:
                 text = decoder.decode(raw, final=not raw)
             except UnicodeDecodeError as error:
                 raise SourceError(
-                    f"{path} is not UTF-8 text: {error.reason} at byte {start + error.start}. "
-                    "Convert it (iconv -f ... -t UTF-8) or leave it out of `files`"
+                    f"{path} is not {MARKS[mark].upper()} text: {error.reason} at byte "
+                    f"{begun + error.start}. Convert it (iconv -f ... -t UTF-8), drop what is not "
+                    "UTF-8 (iconv -c -f UTF-8 -t UTF-8), or leave it out"
                 ) from error
-            if not raw:
-                return
+            if zeros := text.count("\0"):
+                wide = zeros > len(text) / 8
+                fix = "convert it (iconv -f UTF-16 ...)" if wide else "drop them (tr -d '\\000')"
+                raise SourceError(
+                    f"{path} has {zeros} NULs in {len(raw)} bytes from byte {offset} on, as "
+                    f"{'UTF-16' if wide else 'no text'} has; expected UTF-8; {fix}, or leave it out"
+                )
+            end = end or next((one for one in ENDS if one in text), "\n")
+            *whole, rest = (rest + text.replace(end, "\n")).split("\n")
+            for line in whole:  # where files were joined, the mark of one is inside
+                yield line.removeprefix("\ufeff") + "\n"
+            if rest and (not raw or len(rest) >= LINE):
+                yield rest.removeprefix("\ufeff")
+                rest = ""
             offset += len(raw)
             progress.update(len(raw))
-            if text:
-                yield text[:-2] + "\n" if text.endswith("\r\n") else text
 
 
 def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[str]:
-    """The texts in a column of a Parquet file; `SourceError` if it holds anything else."""
+    """The texts in a column of a Parquet or Arrow file, by default in that which is called `text`;
+    `SourceError` if it holds anything else."""
+    kind, named = given.table(path) or "Parquet", column or "text"
     try:
-        opened = pq.ParquetFile(path, memory_map=True)
-        names = opened.schema_arrow.names
-        if column not in names:
+        if kind == "Parquet":
+            opened = pq.ParquetFile(path, memory_map=True)
+            schema, rows = opened.schema_arrow, opened.metadata.num_rows
+        else:
+            source = pa.memory_map(str(path))
+            opened = pa.ipc.open_file(source) if kind == "Arrow" else pa.ipc.open_stream(source)
+            schema, rows = opened.schema, None
+        if named not in schema.names:
             raise SourceError(
                 f"{'missing' if column is None else f'found {column}'}; expected one of the "
-                f"columns of {path}: {', '.join(names)}; name one",
+                f"columns of {path}: {', '.join(schema.names)}; name one, or call it text",
                 "column",
             )
-        kind = opened.schema_arrow.field(column).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        holds = schema.field(named).type
+        holds = holds.value_type if pa.types.is_dictionary(holds) else holds
+        if holds not in (pa.string(), pa.large_string(), pa.string_view()):
             raise SourceError(
-                f"found {column}, which holds {kind} in {path}; expected strings; name another",
+                f"found {named}, which holds {holds} in {path}; expected strings; name another, or "
+                "write one string a row",
                 "column",
             )
-        _refuse_bombs(path, opened, column)
-        row, size = 0, path.stat().st_size / max(opened.metadata.num_rows, 1)
-        for batch in opened.iter_batches(batch_size=1000, columns=[column]):
-            for text in batch.column(0).to_pylist():
+        if kind == "Parquet":
+            _refuse_bombs(path, opened, named)
+            batches = opened.iter_batches(batch_size=1000, columns=[named])
+        else:
+            whole = kind == "Arrow"
+            batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
+        row, size = 0, path.stat().st_size / max(rows or 0, 1)
+        for batch in batches:
+            batch.validate(full=True)
+            for text in batch.column(named).to_pylist():
                 if text is None:
                     raise SourceError(
-                        f"column {column!r} of {path} is null in row {row}: drop such rows"
+                        f"column {named!r} of {path} is null in row {row}: drop such rows"
                     )
                 row += 1
                 yield text
-            progress.update(round(row * size) - round((row - len(batch)) * size))
-        if row != opened.metadata.num_rows:
+            if rows:
+                progress.update(round(row * size) - round((row - len(batch)) * size))
+        if rows not in (None, row):
             raise SourceError(
-                f"{path} holds {row} rows, its footer says {opened.metadata.num_rows}: it is "
-                "damaged, fetch it again"
+                f"{path} holds {row} rows, its footer says {rows}: it is damaged, fetch it again"
             )
     except SourceError:
         raise
     except DAMAGE as error:
-        raise SourceError(f"{path} is not a readable Parquet file: {error}") from error
+        raise SourceError(f"{path} is not a readable {kind} file: {error}") from error
 
 
 def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:

@@ -1,7 +1,7 @@
 """Leases: one writer of a folder at a time, on any host that shares it.
 
 `filelock.SoftFileLease` judges a writer on another host dead only after it has watched it for the
-whole `SILENCE`, so it cannot say at once, as `holders` does before `make resume` unlocks a folder,
+whole `SILENCE`, so it cannot say at once, as `held` does before `make resume` unlocks a folder,
 that a writer has been silent for hours. Its record has no place for the SLURM job and the last sign
 of life, which the message names.
 """
@@ -66,14 +66,18 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def holders(folder: str | Path) -> list[str]:
-    """Sentences that name every artifact under `folder` that a living writer holds."""
+def held(folder: str | Path, alive: bool = True) -> list[Path]:
+    """What has a lease under `folder` whose writer lives, or else of which it is dead."""
     with tempfile.TemporaryFile(dir=folder) as clock:
         mine = {"host": socket.gethostname(), "boot": boot()}
         now = os.fstat(clock.fileno()).st_mtime
     paths = sorted(Path(folder).rglob(".lease"))
-    alive = [path for path in paths if path.exists() and not _dead(path, mine, now)]
-    return [f"{_held(path)} Wait for it or end it, then run again." for path in alive]
+    return [path.parent for path in paths if path.exists() and _dead(path, mine, now) != alive]
+
+
+def holder(folder: Path) -> str:
+    """A sentence that names the writer of `folder`."""
+    return _held(folder / ".lease")
 
 
 def _claim(path: Path, mine: dict) -> bool:

@@ -22,6 +22,18 @@ def write_manifest(path: str | Path, kind: str, payload: Iterable[str], about: d
     write_json(path, {**document, "sha256": _seal(document)})
 
 
+def missing(path: Path) -> list[Path]:
+    """The files of a manifest that are gone or of another size; itself if it cannot be read."""
+    try:
+        listed = read_json(path)["files"].items()
+        sizes = {path.parent / name: entry["bytes"] for name, entry in listed}
+    except (ArtifactError, LookupError, TypeError, AttributeError):
+        return [path]
+    return [
+        file for file, size in sizes.items() if not file.is_file() or file.stat().st_size != size
+    ]
+
+
 def _seal(document: dict) -> str:
     return hashlib.sha256(to_json(document).encode()).hexdigest()
 

@@ -180,8 +180,12 @@ def _keys(block: type[Block]) -> tuple[list[str], list[str]]:
 
 
 def distance(value: dict, known: list[str], required: list[str]) -> int:
-    """How far a mapping's keys are from those of a block: an unknown one counts more."""
-    return 3 * len(set(map(str, value)) - set(known)) + 2 * len(set(required) - set(value))
+    """How far a mapping's keys are from those of a block: an unknown one counts more.
+
+    An unknown key that is null counts not at all: it takes back that of another block.
+    """
+    given = {str(name) for name, part in value.items() if part is not None}
+    return 3 * len(given - set(known)) + 2 * len(set(required) - set(value))
 
 
 def inside(path: str, value) -> Iterator[tuple[str, Any]]:

@@ -35,7 +35,7 @@ def write(path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict) ->
     `about`: a JSON-able dict (source, split, seed, what made the tokens). `ValueError` names a
     wrong shape, type or token.
     """
-    tokens = _as_rows(tokens)
+    tokens = rows_of(tokens)
     with writer(path, vocabulary, tokens.shape[1], about) as batches:
         batches.add(tokens)
 
@@ -75,14 +75,9 @@ class SequencesWriter:
 
     def add(self, tokens: np.ndarray) -> None:
         """Appends `tokens` (n, L); `ValueError` if they are not integers in [0, |V|)."""
-        tokens = _as_rows(tokens)
+        tokens = rows_of(tokens, self.vocabulary)
         if tokens.shape[1] != self.length:
             raise ValueError(f"expected sequences of length {self.length}, got {tokens.shape[1]}")
-        if tokens.size and not 0 <= tokens.min() <= tokens.max() < self.vocabulary:
-            raise ValueError(
-                f"tokens range from {tokens.min()} to {tokens.max()}, "
-                f"expected 0 to {self.vocabulary - 1}"
-            )
         # A copy: the caller may reuse the batch before its row group is full.
         self._pending.append(np.array(tokens, dtype=self._type, order="C"))
         self._waiting += len(tokens)
@@ -247,17 +242,29 @@ def _check_schema(path: Path, opened: pq.ParquetFile, vocabulary: int, length: i
         raise Refused(path, f"its tokens are {kind.value_type}, |V| = {vocabulary} asks {wanted}")
 
 
-def _as_rows(tokens) -> np.ndarray:
+def rows_of(tokens, vocabulary: int | None = None) -> np.ndarray:
+    """Tokens as an array (N, L); `ValueError` if they are not whole numbers in [0, |V|)."""
     try:
         rows = np.asarray(tokens)
     except ValueError as error:
         raise ValueError(
-            "expected tokens of shape (N, L), got rows of different lengths"
+            "found rows of different lengths; expected shape (N, L); cut them to one length"
         ) from error
     if rows.ndim != 2 or not rows.shape[1]:
-        raise ValueError(f"expected tokens of shape (N, L), got {rows.shape}")
+        raise ValueError(
+            f"found shape {rows.shape}; expected (N, L), a row a sequence; reshape them"
+        )
     if rows.dtype.kind not in "iu":
-        raise ValueError(f"expected tokens that are integers, got {rows.dtype}")
+        raise ValueError(
+            f"found {rows.dtype}; expected integers; give tokens.astype(int) where they are whole"
+        )
+    most = np.inf if vocabulary is None else vocabulary - 1
+    if rows.size and not 0 <= rows.min() <= rows.max() <= most:
+        expected = "0 and above" if vocabulary is None else f"0 to {most}"
+        raise ValueError(
+            f"found tokens from {rows.min()} to {rows.max()}; expected {expected}; give a larger "
+            f"|V|, or the tokens of this vocabulary"
+        )
     return rows
 
 

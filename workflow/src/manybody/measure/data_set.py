@@ -101,7 +101,7 @@ def _origin(about: dict) -> tuple[list[str] | str | None, str]:
     add = "the licence is not known here, add it before you share"
     if "made" not in about:
         if about.get("alphabet") is not None:
-            return "unknown", f"an alignment; {add}"
+            return "unknown", "; ".join(["an alignment", *about.get("said", []), add])
         return None, f"samples of a Hamiltonian, {about['parameters']}; no text"
     corpus = about["made"]["documents"]["corpus"]
     kind = corpus["kind"]

@@ -47,6 +47,8 @@ def evaluate(
         for step in available if steps == "all" else available[-1:]:
             model = stored.load_model(run, step, device)
             for name, (tokens, vocabulary) in sets.items():
+                if model.about.read and tokens.max() < model.vocabulary:
+                    vocabulary = model.vocabulary  # tokens that its tokenizer alone has
                 if (model.vocabulary, model.length) != (vocabulary, tokens.shape[1]):
                     raise ValueError(
                         f"target {name}: |V| = {vocabulary} and L = {tokens.shape[1]}, but the "

@@ -4,7 +4,6 @@ Of the last checkpoint also how far its interactions reach, which token acts on 
 and what the loss needs of each degree.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
@@ -53,8 +52,9 @@ def measure(
     Where all are asked for, so are those that the audit of a series left out, if they can be read:
     their state is `suspect`.
 
-    parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
-    them. progress.update(n) counts forward passes, and those of a checkpoint that it did not need.
+    parts: a folder that keeps the draws, for the caller to remove once the spectra are written; a
+    `job` of this very name goes on from them. progress.update(n) counts forward passes, and those
+    of a checkpoint that it did not need.
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])
@@ -94,7 +94,6 @@ def measure(
             if progress is not None and not drawn:
                 progress.update(1)
             del model  # one in memory at a time
-    shutil.rmtree(parts)
     every = pd.concat([found[step] for step in sorted(found)], ignore_index=True)
     about = {name: run.about[name] for name in ("description", "source", "model", "seed")}
     if suspects:

@@ -48,9 +48,10 @@ def network(description: dict) -> str:
 
 
 def scale(student: dict, runs: int) -> str:
-    """One line on what was run, from the `about` of a run: network, source, |V|, L, runs."""
+    """One line on what was run, from the `about` of a run: network, text, |V|, L, runs."""
     description = student["description"]
     return (
-        f"{network(description)} on {student['source']}: |V| = {description['vocabulary']}, "
+        f"{network(description)} on {student.get('corpus', student['source'])}: "
+        f"|V| = {description['vocabulary']}, "
         f"L = {description['length']}, {runs} run{'s' if runs > 1 else ''}"
     )

@@ -9,7 +9,7 @@ decide it and the rule by which they count together.
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -116,7 +116,8 @@ class Claim:
     recognises, with section or figure. value, low, high: those of the comparison that decides.
     rule: what would be yes, and what no. scope: corpus, scale, runs. because: how the verdict came
     about. beyond: whether the statement was found here, and no paper makes it. parts: the
-    comparisons that count, which are not written to files.
+    comparisons that count, which are not written to files. sentence: what was found, with
+    intervals, for the head of the page and the end of a run.
     """
 
     id: str
@@ -130,6 +131,11 @@ class Claim:
     because: str
     beyond: bool = False
     parts: tuple[Comparison, ...] = ()
+    sentence: str = ""
+
+    def says(self, sentence: str, values: Sequence[str]) -> "Claim":
+        """The claim with a sentence, whose {} is the values; the claim as it is without any."""
+        return replace(self, sentence=sentence.format(" and ".join(values))) if values else self
 
 
 def judged(

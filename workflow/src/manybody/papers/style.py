@@ -3,7 +3,10 @@
 Equal numbers give equal bytes. matplotlib is imported where it is used.
 """
 
+import logging
 import math
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -14,6 +17,8 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.atomic import atomic
+
+log = logging.getLogger(__name__)
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
@@ -194,13 +199,27 @@ def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
 
 
 def save(figure, stem: str | Path) -> None:
-    """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date."""
+    """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date.
+
+    Characters that the figure's fonts lack are boxes, of which a sentence tells.
+    """
     import matplotlib
 
     stem = Path(stem)
     undated = {"pdf": {"CreationDate": None}, "png": None}
-    with matplotlib.rc_context(RC):
+    with matplotlib.rc_context(RC), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         for kind, metadata in undated.items():
             with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:
                 figure.savefig(temporary, format=kind, metadata=metadata)
             figure.set_layout_engine("none")  # found once, for both
+    glyphs = [re.match(r"Glyph (\d+) ", str(one.message)) for one in caught]
+    for message in {
+        str(one.message) for one, is_one in zip(caught, glyphs, strict=True) if not is_one
+    }:
+        log.warning("%s", message)
+    if lacking := "".join(sorted({chr(int(one[1])) for one in glyphs if one})):
+        log.warning(
+            f"{stem.name}: {len(lacking)} characters ({lacking[:20]}) are drawn as boxes, since "
+            f"{RC['font.family']} lacks them; {stem.name}.csv has them as they are"
+        )

@@ -4,15 +4,15 @@ A suggestion rests on a count of this text, on a measurement on the demo's (whic
 certain of another text), or on a rule of thumb, which was not measured; its reason says which.
 """
 
+import copy
 import csv
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from manybody.data import SHARES, inspection
 from manybody.data.documents import Documents
-from manybody.data.overlap import shares
+from manybody.data.overlap import sentence, shares
+from manybody.data.text import passed_over
 from manybody.io.atomic import read_json
 from manybody.io.sequences import Sequences
 
@@ -43,26 +43,31 @@ class Text(NamedTuple):
     vocabulary: int
     length: int
     deduplicated: dict | None
+    passed_over: str
     leaks: dict
     verbatim: dict[int, float]
     ngrams: list[dict]
 
 
-def read(documents: dict[str, str], sequences: dict[str, str], overlap: str, ngrams: str) -> Text:
-    """Counts a text; files by split, the counts of `sources.overlap`, the losses of n-grams."""
+def read(
+    documents: dict[str, str], sequences: dict[str, str], overlap: str, ngrams: str, tokenizer: str
+) -> Text:
+    """Counts a text; files by split, the counts of `data.overlap`, the losses of n-grams, and the
+    tokenizer."""
     opened = {split: Sequences.open(path) for split, path in sequences.items()}
     train, test = opened["train"], opened["test"]
-    leaks = shares(overlap)
+    leaks, about = shares(overlap), Documents(documents["train"]).about
     lengths = [train.length]
     if leaks["verbatim"] > VERBATIM:
         lengths += [round(factor * train.length) for factor in LENGTHS]
     return Text(
         words=inspection.words(documents),
-        tokens=inspection.tokens(train),
+        tokens=inspection.tokens(train, tokenizer),
         blocks={split: len(found) for split, found in opened.items()},
         vocabulary=train.vocabulary,
         length=train.length,
-        deduplicated=Documents(documents["train"]).about.get("deduplicated"),
+        deduplicated=about.get("deduplicated"),
+        passed_over=passed_over(about["passed_over"]) if "passed_over" in about else "",
         leaks=leaks,
         verbatim={length: inspection.verbatim(train, test, length) for length in lengths},
         ngrams=read_json(ngrams),
@@ -166,9 +171,9 @@ def recipes() -> list[dict[str, float]]:
         return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(opened)]
 
 
-def overlay(found: list[Advice]) -> dict:
-    """The suggestions that differ from the config, to be laid over it."""
-    made: dict = {}
+def overlay(found: list[Advice], given: dict) -> dict:
+    """The suggestions that differ from the config, laid over those that it holds by `given`."""
+    made = copy.deepcopy(given)
     for advice in found:
         if advice.suggested != advice.now:
             place = made
@@ -207,12 +212,13 @@ def _about_text(text: Text) -> str:
             f"{repeated['groups']:,} groups of {repeated['kept_documents']:,} documents, each in "
             "one split."
         )
-    leaks = (
-        f"Leaks: {text.leaks['verbatim']:.2%} of the test blocks stand whole in the training text, "
-        f"{text.leaks['runs']:.2%} share {text.leaks['run']} tokens in a row with it."
+    tokens = (
+        f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training; "
+        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character: a larger "
+        "`vocabulary` has tokens for more characters."
     )
-    tokens = f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training."
-    return "\n".join(["## The text\n", table(head, rows), said, leaks, tokens, ""])
+    parts = filter(None, [said, text.passed_over, sentence(text.leaks), tokens])
+    return "\n".join(["## The text\n", table(head, rows), *parts, ""])
 
 
 def _about_ngrams(text: Text) -> str:
@@ -231,11 +237,9 @@ def _about_ngrams(text: Text) -> str:
 
 def _about_keys(found: list[Advice]) -> str:
     rows = [[f"`{'.'.join(a.path)}`", a.now, a.suggested, a.reason] for a in found]
-    lines = ["## What to set\n", table(["key", "now", "suggested", "reason"], rows)]
-    if changes := overlay(found):
-        written = yaml.safe_dump(changes, sort_keys=False, default_flow_style=None, width=100)
-        lines += ["What differs, as lines of a config:\n", f"```yaml\n{written}```\n"]
-    return "\n".join(lines)
+    head = ["key", "now", "suggested", "reason"]
+    said = "What differs is in the config file `advised.yaml` beside this page."
+    return "\n".join(["## What to set\n", table(head, rows), said, ""])
 
 
 def _about_time(seconds: dict[str, list[float]]) -> str:

@@ -15,13 +15,14 @@ from manybody.config.corpora import Corpus
 from manybody.config.curves import AnyCurve
 from manybody.config.evaluations import Evaluation
 from manybody.config.models import AnyModel
-from manybody.config.sentences import nearest, sentences, shown
+from manybody.config.sentences import nearest, sentences, shown, take_back
 from manybody.config.sources import Source
 from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
 from manybody.io.options import PARTS, Block, PartNumber, Reference, key, nested
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
+LEAVE_OUT = re.compile(r"\bleave \w+ out\b(?! of)")  # where messages say it
 Taken = Set[tuple[str, str]]
 ONE_OF = {  # entries of a block, in messages
     "sources": "a source",
@@ -101,6 +102,7 @@ class ConfigError(ValueError):
 def check(config: dict, taken: Taken = frozenset()) -> Config:
     """The config as typed blocks. Raises `ConfigError` with all that is wrong, one line each.
 
+    A key that is null and may be left out is removed from `config`, where null is no value.
     `taken` is what `take_away` returned: a name that refers to one of these is said to do so.
     """
     # Each needs what the one before has checked.
@@ -109,6 +111,8 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     try:
         checked = kind.model_validate(config)
     except ValidationError as error:
+        if take_back(error, kind, config):
+            return check(config, taken)
         _refuse(sentences(error, kind, config))
         raise
     found = [(path.lstrip("."), value, around) for path, value, around in nested("", checked)]
@@ -151,7 +155,8 @@ def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
 
 def _refuse(problems: Iterable[str]) -> None:
     if lines := dict.fromkeys(problems):
-        listed = "".join(f"\n  {line}" for line in lines)
+        said = r"\g<0> (null takes back what another file gives)"
+        listed = "".join(f"\n  {LEAVE_OUT.sub(said, line)}" for line in lines)
         raise ConfigError(f"the config cannot be used:{listed}")
 
 
@@ -159,7 +164,7 @@ def take_away(config: dict) -> Taken:
     """Removes what is null: an entry of a named block, a paper, a figure or a key of a figure.
 
     Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
-    Inside other entries null is a value. Returns (block, name) of the entries that are gone.
+    Inside other entries `check` goes by the types. Returns (block, name) of those that are gone.
     """
     _drop_nulls(config.get("figures"), deep=True)
     return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
@@ -277,7 +282,7 @@ def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[
         return
     steps = getattr(model.training, "steps", None)
     fix = (
-        f", up to {steps}; take others, or list it under models.{name}.training.checkpoints"
+        f", up to {steps}; take others, or list it under models.{name}.training.checkpoints.listed"
         if steps
         else ", which keeps its end only; take last"
     )

@@ -4,7 +4,9 @@ import hashlib
 from functools import cache, cached_property
 from pathlib import Path
 
+from manybody.config.corpora import own_texts
 from manybody.io.atomic import sha256, to_json
+from manybody.io.options import inside
 from manybody.papers import figure_module
 from manybody.papers import inputs as needed
 from manybody.papers.inputs import Inputs, Key, distinct
@@ -36,6 +38,11 @@ class Figures:
     def own(self) -> list[Name]:
         """Figures that have targets and a page of their own."""
         return [name for name in OWN if name in self.names()]
+
+    def short(self) -> list[Name]:
+        """Figures whose name alone tells them, and no rule has: those of `own` have rules."""
+        named = [figure for _, figure in self.names()]
+        return [name for name in self.names() if named.count(name[1]) == 1 and name not in OWN]
 
     def files(self, paper: str | None = None) -> list[str]:
         """The files of all figures, or of one paper's."""
@@ -96,9 +103,15 @@ class Figures:
         return self.asked(paper, figure).model_dump()
 
     def caption(self, paper: str, figure: str) -> str:
-        """The caption of a figure, in reStructuredText."""
+        """The caption of a figure, in reStructuredText, with the user's files it is made from."""
         module = figure_module(paper, figure)
-        return module.caption(self.asked(paper, figure), self._block(paper, figure))
+        made_from = list(inside("", self.plain_inputs(paper, figure)))
+        said = "".join(
+            f"\nText {name}: ``{files}``.\n"
+            for name, files in own_texts(self.config).items()
+            if any(path.endswith(".corpus") and value == name for path, value in made_from)
+        )
+        return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
     def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
         """The file of one kind that a key of a figure names."""

@@ -134,7 +134,7 @@ class Sources:
         if self.entry("corpora", corpus)["kind"] != "file":
             return None
         files = list(map(Path, self.corpus_files(corpus)))
-        if not files or any(file.suffix == ".parquet" for file in files):
+        if not files or any(given.table(file) for file in files):
             return None
         return sum(file.stat().st_size for file in files) + len(files)
 

@@ -90,13 +90,19 @@ def _stage(job: str) -> str:
 
 
 def plan(
-    results: Path, jobs: dict, after: dict[str, set[str]], cores: int | None, nodes: int | None
+    results: Path,
+    jobs: dict,
+    after: dict[str, set[str]],
+    cores: int | None,
+    nodes: int | None,
+    changed: Iterable[str] = (),
 ) -> Plan:
     """The plan of Snakemake's `jobs`, by name. On `nodes` of a cluster so many run at a time.
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,
     what it took when it last ran here, or else what the jobs of its stage took that are most
-    similar; and where none of these ran, `GUESS`.
+    similar; and where none of these ran, `GUESS`. A job that keeps nothing in the store makes what
+    is there again, unless it is one of `changed`, whose parameters are others than before.
     """
     records, contents = _records(results), {}
     found = Plan({}, after, {}, nodes or cores)
@@ -110,6 +116,8 @@ def plan(
         stored = _in_store(results, output, job, contents) if earlier else {}
         # Of an output that will be made anew the contents are in no version of the store.
         contents |= stored or dict.fromkeys(map(str, job.output), "made anew")
+        if not earlier and name not in changed:
+            contents |= {str(path): sha256(path) for path in job.output if Path(path).is_file()}
         if stored:
             found.stored.add(name)
         elif not earlier:

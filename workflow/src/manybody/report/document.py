@@ -11,6 +11,7 @@ from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
+from manybody.config.corpora import own_texts
 from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
@@ -79,10 +80,13 @@ def write(
             }
         )
     text = environment.get_template(TEMPLATE).render(
-        results=config["results"],
+        results=", ".join(
+            [config["results"], *(f"{text} ({files})" for text, files in own_texts(config).items())]
+        ),
         verdicts=VERDICTS,
         figures=shown,
         number=scorecard.number,
+        answers=scorecard.answers(claim for claims in judged.values() for claim in claims),
         cards=[(card, measured.drawing(card, carded)) for card in carded],
         carded={card.name: card for card in carded},
         rounded=measured.rounded,

@@ -1,6 +1,7 @@
 """The scorecard: every claim of every figure, with what was measured."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from manybody.io.atomic import atomic
 from manybody.papers.claims import Claim, read, written
 
 ENDING = ".claims.csv"
+SAID = 3
 PREAMBLE = """# Scorecard
 
 **yes** and **no** have evidence of 95 %; the number is that of the comparison that decides, with \
@@ -21,6 +23,21 @@ def gathered(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[Claim]]:
     """Claims of each (paper, figure), sorted, of files {paper}/{figure}.claims.csv."""
     named = {(Path(path).parent.name, Path(path).name.removesuffix(ENDING)): path for path in paths}
     return {key: read(named[key]) for key in sorted(named)}
+
+
+def answers(claims: Iterable[Claim]) -> list[str]:
+    """Three sentences of what was found: those that claims carry, then verdicts, decided ones
+    before others, of each figure the first ones."""
+    ranked = []
+    places = Counter()
+    for claim in claims:
+        figure = claim.id.rpartition("/")[0]
+        said = claim.sentence or f"{claim.statement}: {claim.verdict} ({claim.because})."
+        rank = not claim.sentence, claim.verdict not in ("yes", "no"), places[figure]
+        places[figure] += 1
+        if claim.sentence or claim.verdict != "not-run":
+            ranked.append((rank[0], rank[0] and rank[1], rank[2], said))
+    return [said for *_, said in sorted(ranked, key=lambda one: one[:3])[:SAID]]
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from manybody.data import own_tokenizer
@@ -15,12 +16,14 @@ from manybody.io.resume import Resume
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import choose_masks, sequence_sums
 from manybody.models.pretrained import audit, layout, series
-from manybody.models.pretrained.network import Pretrained
+from manybody.models.pretrained.network import Pretrained, describe
 from manybody.training.run_files import clear, remove_leftovers, write_history
 
 TESTED = 32  # validation sequences on which each checkpoint is tested, at most
 MASKS = 4  # positions that are masked in each
 SEED = 0  # of these
+PADDING, MULTIPLE = 512, 64  # rows beyond |V| of a model without a tokenizer that are padding
+UNKNOWN = 0.5  # share of a text that may be special tokens
 
 
 def adopt(
@@ -44,7 +47,11 @@ def adopt(
     sequences = Sequences.open(validation)
     tokens = torch.from_numpy(sequences[:TESTED].astype("int64"))
     special = sequences.about.get("special", {})
+    _check_text(sequences, tokens, special)
     kept = where.with_suffix("")
+    if isinstance(model["weights"], str):
+        for said in series.checkpoints(Path(model["weights"]).expanduser())[1]:
+            print(f"passed over: {said}", flush=True)
     with lease(kept), lease(out):
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
@@ -62,6 +69,8 @@ def adopt(
                             folder, whole, description["config"], found[str(step)], kept
                         )
                         network = Pretrained.read(folder, origin, description).to(device)
+                        _check_rows(network.rows, sequences, folder, found, origin)
+                    network.check_objective(tokens.to(device), origin)
                 except layout.CheckpointError as error:
                     if not model.get("audit", True) or len(found) == 1:
                         raise
@@ -116,15 +125,51 @@ def _description(model, config, sequences, special, folder, origin) -> dict:
             f"own tokenizer; name its folder under `tokenizer` of the source",
             "weights",
         )
-    return {
-        "architecture": model["architecture"],
-        "vocabulary": sequences.vocabulary,
-        "length": sequences.length,
-        "objective": model["objective"],
-        "config": layout.essential(config),
-        "special": special.get("special", []),
-        "mask": special.get("mask", config.get("mask_token_id")),
-    }
+    said = {**special, "vocabulary": sequences.vocabulary}
+    made = describe(config, sequences.length, model["objective"], said)
+    most = int(sequences.tokens.max())
+    if most >= made["vocabulary"]:
+        raise Refusal(
+            f"found {origin}, of {made['vocabulary']} tokens, but {sequences.path} holds token "
+            f"{most}; expected no token beyond the model's; make the sequences with the tokenizer "
+            f"that it was trained with",
+            "weights",
+        )
+    return {"architecture": model["architecture"], **made}
+
+
+def _check_rows(rows: int, sequences, folder: Path, found: dict, origin: str) -> None:
+    """`Refusal` of output rows beyond |V|, unless the tokenizer of the sequences lies beside
+    weights of the series, or they are few and fill a multiple."""
+    size, beside = sequences.vocabulary, [folder, folder.parent, *folder.parent.glob("tokenizer-*")]
+    beside += [Path(said["folder"]) for said in found.values() if "folder" in said]
+    own = (own_tokenizer.described(path) or {"tokens": None} for path in beside)
+    theirs = sequences.about.get("special", {}).get("tokens", "")
+    few = rows - size < PADDING and rows % MULTIPLE == 0
+    if rows > size and not few and not any(said["tokens"] == theirs for said in own):
+        raise Refusal(
+            f"found {origin}, of {rows} tokens, but the sequences are of |V| = {size}; expected "
+            f"the same, or the tokenizer of the sequences beside the weights, which shows that it "
+            f"is the model's own; save the model's there, and name that folder under `tokenizer` "
+            f"of the source",
+            "weights",
+        )
+
+
+def _check_text(sequences, tokens: torch.Tensor, special: dict) -> None:
+    """Says which share of a text is special tokens: its tokenizer does not know them."""
+    ends = len(special.get("before", [])), len(special.get("after", []))
+    inner = tokens[:, ends[0] : tokens.shape[1] - ends[1]].numpy()
+    share = np.isin(inner, special.get("special", [])).mean()
+    said = f"{share:.0%} of the tokens of {sequences.path} are special, such as unknown ones"
+    if share > UNKNOWN:
+        raise Refusal(
+            f"found a text that the tokenizer does not know: {said}; expected text as the model "
+            f"was trained on; give such a text, in its letters and case",
+            "weights",
+        )
+    if share > UNKNOWN / 10:
+        print(f"{said}: they are neither exchanged nor predicted", flush=True)
 
 
 def _tested(network: Pretrained, tokens, step: int) -> dict:

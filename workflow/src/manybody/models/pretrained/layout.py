@@ -5,6 +5,7 @@ Nothing pickled is opened and no code beside the weights runs.
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,29 @@ from manybody.io.atomic import ArtifactError, read_json
 from manybody.io.refusal import Refusal
 
 CONFIG, WHOLE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-PICKLED = re.compile(r".*\.(bin|pt|pth|ckpt|pkl|pickle|msgpack|h5)$")
+ADAPTER = "adapter_config.json"
+# Files of weights, and not those of an optimizer, a scheduler or a random generator beside them.
+WEIGHTS = re.compile(
+    r"(?!training_args|optimizer|scheduler|rng_state|random_states|scaler)"
+    r".*\.(safetensors|bin|pt|pth|ckpt|pkl|pickle|msgpack|h5|gguf)$"
+)
+# What torch.compile and the wrappers of parallel training put into the names of tensors.
+WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
+# Parts of the names of classes, and the objective that such a class was trained for. XLM's is both.
+FITS = {
+    "ForMaskedLM": "masked",
+    "ForPreTraining": "masked",
+    "WithLMHeadModel": "masked",
+    "ForCausalLM": "next-token",
+    "LMHeadModel": "next-token",
+}
+DISCRIMINATOR = "a discriminator, which has no logits of tokens", "its generator"
+NOT_ONE = {
+    "ElectraForPreTraining": DISCRIMINATOR,
+    "FunnelForPreTraining": DISCRIMINATOR,
+    "For": ("which predicts no tokens of a vocabulary", "the language model that it was made of"),
+    "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
+}
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
 # Keys of config.json that say how a file was made or read, not what the model is.
 BOOKKEEPING = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
@@ -38,6 +61,14 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     called.
     """
     names = set(names)
+    if ADAPTER in names:
+        raise Refusal(
+            f"found {origin}, which is an adapter (LoRA or the like) of another model; expected "
+            f"the weights of both in one; add it to them: peft.AutoPeftModelForCausalLM"
+            f".from_pretrained({origin!r}).merge_and_unload().save_pretrained(other), and name "
+            f"that folder",
+            "weights",
+        )
     if CONFIG not in names:
         raise Refusal(
             f"found {origin}, which has no config.json; expected a checkpoint in save_pretrained "
@@ -46,13 +77,13 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
         )
     if names & {WHOLE, INDEX}:
         return [CONFIG] if WHOLE in names else [CONFIG, INDEX]
-    pickled = sorted(name for name in names if PICKLED.match(name))
-    held = f"but only {', '.join(pickled[:3])}" if pickled else "and no other weights"
+    others = sorted(filter(WEIGHTS.match, names))
+    held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
         f"found {origin}, which has no model.safetensors {held}; expected safetensors, as reading "
         f"pickled weights can run code; convert them elsewhere, in a container without network: "
-        f"transformers.AutoModel...from_pretrained(folder).save_pretrained(other, "
-        f"safe_serialization=True); and name that folder",
+        f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
+        f".save_pretrained(other), and name that folder",
         "weights",
     )
 
@@ -90,7 +121,11 @@ def read(folder: str | Path, origin: str) -> Layout:
         )
     names = [path.name for path in folder.iterdir() if path.is_file()]
     small = small_files(names, origin)
-    index = read_json(folder / INDEX) if INDEX in small else None
+    try:
+        config, *index = (read_json(folder / name) for name in small)
+    except ArtifactError as error:
+        raise CheckpointError(f"{origin}: {error}; save or copy it again") from error
+    index = index[0] if index else None
     found: dict[str, tuple[str, list[int], str]] = {}
     for shard in shards(names, index, origin):
         try:
@@ -100,35 +135,31 @@ def read(folder: str | Path, origin: str) -> Layout:
                     found[name] = (part.get_dtype(), list(part.get_shape()), shard)
         except (OSError, ValueError, TypeError, SafetensorError) as error:
             raise CheckpointError(
-                f"{origin}: {shard} is cut short or no safetensors file ({error})"
+                f"{origin}: {shard} is cut short or no safetensors file ({error}); expected "
+                f"a whole one; save or copy it again"
             ) from error
     for name, shard in sorted(index["weight_map"].items()) if index else ():
         if name not in found or found[name][2] != shard:
             raise CheckpointError(f"{origin}: {shard} lacks the tensor {name}, which {INDEX} lists")
-    config = read_json(folder / CONFIG)
     if not isinstance(config, dict):
-        raise ArtifactError(f"{folder / CONFIG} holds no mapping")
+        raise CheckpointError(f"{folder / CONFIG} holds no mapping")
     return Layout(config, found)
 
 
-def check_class(config: dict, objective: str, origin: str) -> None:
-    """`Refusal` unless transformers itself has a class for this config and objective."""
-    from transformers.models.auto import modeling_auto
+def unwrapped(names: Iterable[str]) -> dict[str, str]:
+    """The names of tensors without marks of wrappers and without what all begin with."""
+    short = {name: re.sub(WRAPPERS, "", name) for name in names}
+    parts = zip(*(left.split(".") for left in short.values()), strict=False)
+    lead = "".join(f"{part[0]}." for part in takewhile(lambda part: len(set(part)) == 1, parts))
+    return {name: left.removeprefix(lead) for name, left in short.items()}
 
+
+def check_class(config: dict, objective: str, origin: str) -> None:
+    """`Refusal` unless transformers itself has a class for this config and objective, and the
+    weights are those of such a class."""
+    # Some types have both classes, BERT for one: what was saved says which one was trained.
+    fit, saved, tables = _trained_for(config, origin, CLASSES[objective])
     kind = config.get("model_type")
-    remote = config.get("auto_map") or {}
-    if asked := sorted(set(remote) & {"AutoConfig", "AutoModel", CLASSES[objective]}):
-        raise Refusal(
-            f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
-            f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
-            f"transformers has one for model_type {kind}, take auto_map out of config.json of a "
-            f"copy on your disk and name that folder",
-            "weights",
-        )
-    tables = {
-        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    }
     if kind not in tables[objective]:
         other = next((name for name, table in tables.items() if kind in table), None)
         hint = f"objective: {other}, which it has" if other else "another model"
@@ -137,8 +168,6 @@ def check_class(config: dict, objective: str, origin: str) -> None:
             f"transformers has a class for with {CLASSES[objective]}; take {hint}",
             "objective",
         )
-    # Some types have both classes, BERT for one: what was saved says which one was trained.
-    fit, saved = _trained_for(config)
     if fit not in (None, objective):
         raise Refusal(
             f"found {objective} for {origin}, which was saved as {saved}; expected {fit}, as it "
@@ -149,24 +178,64 @@ def check_class(config: dict, objective: str, origin: str) -> None:
 
 def objective(config: dict, origin: str) -> str:
     """The objective of a model, `masked` or `next-token`; `Refusal` where its files do not say."""
-    fit, saved = _trained_for(config)
+    fit, saved, tables = _trained_for(config, origin, *CLASSES.values())
     if fit is None:
+        kind = config.get("model_type")
+        classes = [table[kind] for table in tables.values() if kind in table]
+        way = f'write "architectures": ["{classes[0]}"] or ["{classes[-1]}"] into its config.json'
         raise Refusal(
-            f"found {origin}, which was saved as {saved or 'nothing'}; expected a masked or causal "
-            f"language model; say which it is",
-            "objective",
+            f"found {origin}, of model_type {kind}, which was saved as {saved or 'nothing'}; "
+            f"expected a masked or causal language model of transformers' own classes; "
+            f"{way if classes else 'take another model'}",
+            "weights",
         )
     return fit
 
 
-def _trained_for(config: dict) -> tuple[str | None, str]:
-    """The objective of the class that a model was saved as, if it shows, and that class."""
+def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, str, dict]:
+    """The objective of the class that a model was saved as, if it shows, that class, and by
+    objective the class that transformers has for each model_type.
+
+    `Refusal` where the class is for something else, and for what none of `classes` reads: code
+    beside the weights, and weights that are no plain numbers.
+    """
+    from transformers.models.auto import modeling_auto
+
+    tables = {
+        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    }
+    kind, remote = config.get("model_type"), config.get("auto_map") or {}
+    if asked := sorted(set(remote) & {"AutoConfig", "AutoModel", *classes}):
+        raise Refusal(
+            f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
+            f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
+            f"transformers has one for model_type {kind}, take auto_map out of config.json of a "
+            f"copy on your disk and name that folder",
+            "weights",
+        )
+    if quantised := config.get("quantization_config"):
+        raise Refusal(
+            f"found {origin}, whose weights are quantised ({quantised.get('quant_method')}); "
+            f"expected plain numbers; name the model that they were made of, or write them where "
+            f"that method is installed: transformers.{classes[-1]}.from_pretrained({origin!r})"
+            f".dequantize().save_pretrained(other), and name that folder",
+            "weights",
+        )
     saved = " ".join(config.get("architectures") or [])
-    if "ForMaskedLM" in saved or "ForPreTraining" in saved:
-        return "masked", saved
-    if "ForCausalLM" in saved or "LMHeadModel" in saved:
-        return "next-token", saved
-    return None, saved
+    has = [name for name, table in tables.items() if kind in table]
+    own = [name for name in has if tables[name][kind] == saved]
+    fit = next((name for part, name in FITS.items() if part in saved), *own[:1] or [None])
+    what = NOT_ONE.get(saved, None if fit or "For" not in saved else NOT_ONE["For"])
+    if config.get("is_encoder_decoder") and "ForCausalLM" not in saved:
+        what = NOT_ONE["encoder-decoder"]
+    if what:
+        raise Refusal(
+            f"found {origin}, which was saved as {saved}, {what[0]}; expected a masked or causal "
+            f"language model; take {what[1]}",
+            "weights",
+        )
+    return fit or (has[0] if len(has) == 1 else None), saved, tables
 
 
 def essential(config: dict) -> dict:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,7 +20,6 @@ from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.models.pretrained import layout, series
 
-PADDING, MULTIPLE = 512, 64  # output rows beyond |V| that are padding: fewer, up to a multiple
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
 
@@ -69,6 +69,11 @@ class Pretrained(Model):
     @property
     def work_size(self) -> int:
         return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
+
+    @property
+    def rows(self) -> int:
+        """Output rows, of which those beyond |V| are padding."""
+        return self.output.weight.shape[0]
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|): of masked positions, or of the token after each; T <= L if causal."""
@@ -122,20 +127,18 @@ class Pretrained(Model):
 
     def _check_sizes(self) -> None:
         """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
-        rows = self.output.weight.shape[0]
         inputs = self.library.get_input_embeddings().weight.shape[0]
-        most = max([self.vocabulary - 1, *self.special, self.mask or 0])
-        padded = rows % MULTIPLE == 0 and 0 < rows - self.vocabulary < PADDING
-        if most >= inputs or not (rows == self.vocabulary or padded):
+        most = max([self.vocabulary - 1, *self.special, 0 if self.about.causal else self.mask or 0])
+        if self.vocabulary > self.rows or most >= inputs:
             raise Refusal(
-                f"found a model of {rows} tokens, but the sequences are of |V| = "
-                f"{self.vocabulary}; expected the same, or up to {PADDING - 1} more to fill a "
-                f"multiple of {MULTIPLE}; make the sequences with the model's own "
-                f"tokenizer, as the key `tokenizer` of a source names it",
+                f"found a model of {min(self.rows, inputs)} tokens, but the sequences are of |V| = "
+                f"{self.vocabulary}, and the special tokens go up to {most}; expected no token "
+                f"beyond the model's; make the sequences with the tokenizer that it was trained "
+                f"with",
                 "weights",
             )
         most = getattr(self.library.config, "max_position_embeddings", None)
-        if most is not None and self.length > most:
+        if most is not None and self.length > most > 0:
             raise Refusal(
                 f"found a model of at most {most} positions, but the sequences have length "
                 f"{self.length}; expected at most {most}; lower the length of the source",
@@ -173,6 +176,37 @@ class Pretrained(Model):
         if not self.direct:
             del self.output.forward
 
+    @torch.no_grad()
+    def check_objective(self, tokens: Tensor, origin: str) -> None:
+        """`Refusal` unless what comes later acts as the objective says, seen on tokens (B, L): not
+        on a causal model's logits, and on those of a masked token where what comes before does."""
+        causal, (count, length) = self.about.causal, tokens[:4].shape
+        at = slice(0, max(1, length // 2)) if causal else slice(length // 2, length // 2 + 1)
+        tokens, other = tokens[:4], tokens.roll((1, 1), (0, 1))[:4]
+        later = torch.hstack([tokens[:, : at.stop], other[:, at.stop :]])
+        earlier = torch.hstack([other[:, : at.start], tokens[:, at.start :]])
+        mask = torch.arange(length, device=tokens.device).eq(at.start).expand(count, -1)
+        read = (self.features(part, None if causal else mask) for part in (tokens, later, earlier))
+        seen, *others = (part[:, at] for part in read)
+        least = TOLERANCE * (1 + seen.abs().max())
+        follows, precedes = ((part - seen).abs().max() > least for part in others)
+        if causal and follows:
+            raise Refusal(
+                f"found {origin}, whose logits change with later tokens, so that its losses of "
+                f"next tokens mean nothing; expected a causal model; set what makes its type "
+                f"causal in config.json if it was trained so (is_decoder: true for a BERT), else "
+                f"name the class that it was trained as in its architectures",
+                "weights",
+            )
+        if not causal and precedes and not follows:
+            raise Refusal(
+                f"found {origin}, whose logits of a masked token do not change with later tokens; "
+                f"expected a masked model, which sees both sides; take is_decoder out of its "
+                f"config.json if it was trained so, else name the causal class that it was "
+                f"trained as in its architectures",
+                "weights",
+            )
+
     @classmethod
     def read_step(cls, run: dict, step: int) -> "Pretrained":
         """A checkpoint of the run whose manifest says `run`, its files compared with it."""
@@ -187,16 +221,13 @@ class Pretrained(Model):
         `next-token`; by default what config.json says.
         """
         config = layout.read(folder, str(folder)).config
+        objective = objective or layout.objective(config, str(folder))
         said = own_tokenizer.described(folder) or {}
-        description = {
-            "vocabulary": said.get("vocabulary", config.get("vocab_size")),
-            "length": length,
-            "objective": objective or layout.objective(config, str(folder)),
-            "config": layout.essential(config),
-            "special": said.get("special", []),
-            "mask": said.get("mask", config.get("mask_token_id")),
-        }
-        return cls.read(folder, str(folder), description)
+        model = cls.read(folder, str(folder), describe(config, length, objective, said))
+        generator = torch.Generator().manual_seed(0)
+        drawn = torch.randint(model.vocabulary, (4, length), generator=generator)
+        model.check_objective(drawn, str(folder))
+        return model
 
     @classmethod
     def read(cls, folder: str | Path, origin: str, description: dict) -> "Pretrained":
@@ -206,30 +237,66 @@ class Pretrained(Model):
         is called. Weights are widened to single precision.
         """
         settings = {key: value for key, value in description.items() if key != "architecture"}
-        layout.check_class(layout.read(folder, origin).config, settings["objective"], origin)
+        whole = layout.read(folder, origin)
+        layout.check_class(whole.config, settings["objective"], origin)
         kind = getattr(transformers, layout.CLASSES[settings["objective"]])
-        with _quiet():
-            library, found = kind.from_pretrained(
-                Path(folder),
-                dtype=torch.float32,
-                trust_remote_code=False,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-            )
-        wrong = [*found["missing_keys"], *(str(part) for part in found["mismatched_keys"])]
-        if wrong:
-            raise ArtifactError(
-                f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or have "
-                f"another shape, such as {sorted(wrong)[0]}; expected all of them in the "
-                f"checkpoint; save it from the class that it was trained as"
-            )
-        library.eval()
+        library = None
         try:
-            return cls(**settings, library=library)
+            for short in ({}, layout.unwrapped(whole.tensors)):
+                from_file = {"pretrained_model_name_or_path": Path(folder)}
+                if short:  # with other names than in the files
+                    files = {Path(folder) / part[2] for part in whole.tensors.values()}
+                    held = (pair for file in files for pair in load_file(file).items())
+                    from_file = {"pretrained_model_name_or_path": None, "config": library.config}
+                    from_file["state_dict"] = {short[name]: value for name, value in held}
+                with _quiet():
+                    library, found = (type(library) if short else kind).from_pretrained(
+                        **from_file,
+                        dtype=torch.float32,
+                        use_safetensors=True,
+                        local_files_only=True,
+                        output_loading_info=True,
+                        ignore_mismatched_sizes=True,
+                    )
+                wrong = [*found["missing_keys"], *map(str, found["mismatched_keys"])]
+                if not wrong:
+                    break
+            if wrong:
+                raise ArtifactError(
+                    f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or "
+                    f"have another shape, such as {sorted(wrong)[0]}, where the checkpoint has "
+                    f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
+                    f"that it was trained as"
+                )
+            return cls(**settings, library=library.eval())
         except Refusal as error:
             raise Refusal(f"{origin}: {error}") from error
+        except Exception as error:  # packages that a class asks for raise what they will
+            raise Refusal(
+                f"found {origin}, which transformers {transformers.__version__} cannot read "
+                f"({type(error).__name__}: {' '.join(str(error).split())}); expected a model that "
+                f"transformers.{kind.__name__}.from_pretrained({str(folder)!r}) reads here; "
+                f"install what it asks for, or save the model again with this version",
+                "weights",
+            ) from error
+
+
+def describe(config: dict, length: int, objective: str, said: dict) -> dict:
+    """The settings of the model of transformers' `config`, for sequences of `length` tokens.
+
+    said: |V|, special tokens and mask token of the tokenizer, as `own_tokenizer.describe` has them.
+    Tokens beyond the model's rows are no tokens of the model, and |V| is without them.
+    """
+    rows = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
+    size = min(part for part in (said.get("vocabulary"), rows) if part is not None)
+    return {
+        "vocabulary": size,
+        "length": length,
+        "objective": objective,
+        "config": layout.essential(config),
+        "special": [token for token in said.get("special", []) if token < size],
+        "mask": said.get("mask", config.get("mask_token_id")),
+    }
 
 
 def _random(config: dict, objective: str):

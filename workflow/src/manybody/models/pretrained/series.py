@@ -12,8 +12,10 @@ What a record says is not asked again: a branch that has moved, or a file that h
 change what is read.
 """
 
+import os
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +26,10 @@ from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
 
-STEP = re.compile(r"(?:^|.*[-_.]|.*step)(\d+)$")  # how a name ends that says a step
-NAMED = re.compile(r"(?:checkpoint|step)[-_]?\d+$")
+STEP = re.compile(
+    r"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+)$"
+)  # how a name ends that says a step
+NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+$")
 COMMIT = re.compile(r"[0-9a-f]{40}$")
 REVISION = re.compile(r".*?(?<![0-9a-f])(\d+)$")  # how one ends that says a step
 KEPT = 2  # checkpoints of a repository that stay on disk
@@ -77,16 +81,28 @@ def found(
                 f"(relative paths start at {Path.cwd()}), or {{hub: owner/name}}; correct the path",
                 "weights",
             )
-    if isinstance(weights, str) and not (folders[0] / layout.CONFIG).is_file():
-        inner = [path for path in folders[0].iterdir() if NAMED.search(path.name) and path.is_dir()]
-        if inner:
-            folders = inner
+    if isinstance(weights, str):
+        inner, passed = checkpoints(folders[0])
+        if not inner and not {layout.CONFIG, layout.ADAPTER} & set(os.listdir(folders[0])):
+            there = [f"{path.parent} is one" for path in folders[0].glob("*/**/config.json")]
+            raise Refusal(
+                f"found {folders[0]}, which has no config.json and no whole checkpoints "
+                f"({'; '.join(passed) or 'nor parts'}); expected a model in save_pretrained "
+                f"layout, or folders such as checkpoint-100 of such; "
+                f"{', '.join(there[:1]) or 'save it with model.save_pretrained(folder)'}",
+                "weights",
+            )
+        folders = inner or folders
     at = steps or _steps([folder.name for folder in folders])
     named = dict(zip(at, folders, strict=True))
     if len(named) < len(folders):
+        twice = [
+            folder.name for step, folder in zip(at, folders, strict=True) if at.count(step) > 1
+        ]
         raise Refusal(
-            f"found {len(folders)} checkpoints of {len(named)} steps; expected one of each step; "
-            f"take the others away, or say their steps under `steps`",
+            f"found {len(folders)} checkpoints of {len(named)} steps, of one step "
+            f"{' and '.join(sorted(twice))}; expected one of each step; "
+            f"take one of them away",
             "weights",
         )
     if isinstance(weights, list) and list(named) != sorted(named):
@@ -97,6 +113,28 @@ def found(
     return {
         step: {"origin": str(path), "folder": str(path)} for step, path in sorted(named.items())
     }
+
+
+def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
+    """The checkpoints in a folder of them, none where it is a model itself, and what is passed over
+    there with what speaks against it. A run that is stopped while it saves leaves temporary folders
+    and some without weights."""
+    held, groups = os.listdir(folder), defaultdict(list)
+    itself = layout.CONFIG in held and any(map(layout.WEIGHTS.match, held))
+    for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+        names, why = os.listdir(path), ""
+        if not NAMED.search(path.name):
+            why = "no step at the end of the name"
+        elif itself:
+            why = f"{folder} holds a model itself; to read these, take its config.json elsewhere"
+        elif path.name.startswith(("tmp", ".")):
+            why = "temporary, and renamed by the trainer when whole"
+        elif not any(map(layout.WEIGHTS.match, names)):
+            why = "without weights"
+        if NAMED.search(path.name) or layout.CONFIG in names:
+            groups[why].append(path)
+    found = groups.pop("", [])
+    return found, [f"{', '.join(p.name for p in group)}: {why}" for why, group in groups.items()]
 
 
 def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:

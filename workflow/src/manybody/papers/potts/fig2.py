@@ -181,10 +181,12 @@ def read(inputs: Inputs, block: Block) -> Data:
         return made
 
     steps = sorted(block.interpolation, key=lambda part: part.a)
+    held_out = sequences.Sequences.open(inputs.sequences.file())
     return Data(
         source=inputs.source,
         hamiltonian=Stored.load(inputs.hamiltonian.file()),
-        tokens=sequences.Sequences.open(inputs.sequences.file()).tokens,
+        tokens=held_out.tokens,
+        repeated=held_out.about["repeated"],
         optimum=read_run(block.optimum, 0, ""),
         architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
@@ -271,6 +273,7 @@ def claims(tables: Tables) -> list[records.Claim]:
     seeds = max(len(entry.runs) for entry in data.entries)
     runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
     scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {runs_each}"
+    scope += f"; {data.repeated:.0%} of the held-out sequences are training sequences, too"
     above_zero = "the mean difference over seeds is above 0 by three standard errors"
     rows = {
         "encoders-above": (

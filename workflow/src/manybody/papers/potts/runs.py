@@ -103,11 +103,13 @@ class Entry:
 
 @dataclass
 class Data:
-    """The source as in the config, its Hamiltonian and held-out sequences, and all runs on it."""
+    """The source as in the config, its Hamiltonian and held-out sequences, the share of these that
+    are training sequences, too, and all runs on it."""
 
     source: dict
     hamiltonian: Hamiltonian
     tokens: np.ndarray
+    repeated: float
     optimum: PottsRun
     architectures: list[Entry]
     interpolation: list[Entry]

@@ -163,7 +163,7 @@ class Inputs(students.StudentInputs):
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
-    student = students.read_student(inputs.runs, inputs.clones)
+    student = students.read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
     generators = students.read_evaluated(inputs.generators, inputs.clones)
     drawn = {one.source: StoredSequences.open(one.file()).about for one in inputs.drawn}
     (spectrum,) = spectra.read(inputs.spectra)

@@ -52,7 +52,8 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    return tables_of(read_student(inputs.runs, inputs.clones), block, inputs.claims_reported_by)
+    student = read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
+    return tables_of(student, block, inputs.claims_reported_by)
 
 
 def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:

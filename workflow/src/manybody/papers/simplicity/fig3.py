@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from manybody.io import tables as files
 from manybody.io.options import Block as Options
 from manybody.io.options import key, refers
 from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
+from manybody.measure.intervals import ERRORS
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.simplicity import learning
+from manybody.papers.simplicity import answers, learning
 from manybody.papers.simplicity.students import (
     DRIFT,
     Chains,
@@ -82,13 +84,19 @@ Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line
 
 @dataclass(frozen=True)
 class Tables:
-    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim."""
+    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim.
+
+    said: of the test losses a sentence, and what it names. falling: generators whose loss on test
+    text still falls.
+    """
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
     titles: dict[str, str]
     scope: str
     parts: dict[str, list[records.Comparison]]
+    said: tuple[str, list[str]]
+    falling: list[str]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -109,6 +117,9 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         "b": [_score(one) for one in shown],
         "c": [*_sweeps(student, block)],
     }
+    generators = [
+        (labels.generator(run.about["description"]), run) for run in map(runs.get, block.generators)
+    ]
     judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
@@ -126,6 +137,8 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
             "samples": _samples(runs, chains, block, judged),
             "new-text": _verbatim(chains),
         },
+        _apart(generators, block.test),
+        [name for name, run in generators if _falls(run, block.test)],
     )
 
 
@@ -186,6 +199,25 @@ def _better(generators: list[Evaluated], test: str) -> Iterator[records.Comparis
         difference = files.paired_difference(_last(better, test), _last(worse, test))
         label = f"test loss of {' less that of '.join(names)}"
         yield records.above(label, *difference, deviations=records.STRICT)
+
+
+def _apart(generators: list[tuple[str, Evaluated]], test: str) -> tuple[str, list[str]]:
+    """A sentence on the losses on test text above that of the last generator, and its numbers."""
+    *others, (best, run) = generators
+    last = _last(run, test)
+    apart = [
+        (name, records.above("", *files.paired_difference(last, _last(one, test))))
+        for name, one in others
+    ]
+    return f"The test loss above that of {best}, in nats a token, is {{}}.", answers.in_words(apart)
+
+
+def _falls(run: Evaluated, test: str) -> bool:
+    """True if the loss on test text falls by more than its error between the last checkpoints."""
+    curve = run.curves[run.curves["target"] == test].sort_values("step")
+    before, last = curve.iloc[-2:].to_dict("records") if len(curve) > 1 else 2 * [curve.iloc[0]]
+    fall, error = before["loss"] - last["loss"], np.hypot(before["loss_se"], last["loss_se"])
+    return fall > ERRORS * error
 
 
 def _last(run: Evaluated, target: str) -> pd.DataFrame:
@@ -260,10 +292,11 @@ STATEMENTS = {  # by name the statement, its rule, and whether it is beyond the 
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
     parts, scope = tables.parts, tables.scope
-    return [
+    found = [
         records.judged(f"simplicity/fig3/{name}", words, parts[name], scope, rule, beyond=beyond)
         for name, (words, rule, beyond) in STATEMENTS.items()
     ]
+    return [found[0].says(*tables.said), *found[1:]]
 
 
 @style.in_house_style
@@ -281,6 +314,9 @@ def draw(tables: Tables):
         style.legend_below(axes)
     label = r"mean score $-E/L$ (nats per position)"
     panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
+    if tables.falling:
+        title = f"(a) {tables.titles['a']}\ngenerators still falling:\n"
+        panels["a"].set_title(title + "; ".join(tables.falling))
     return figure
 
 

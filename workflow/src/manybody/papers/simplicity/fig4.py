@@ -70,7 +70,7 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves, times of saturation, and comparisons of clones."""
-    student = read_student(inputs.runs, inputs.clones)
+    student = read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
     return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
 
 

@@ -97,7 +97,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return tables_of(
         [
             compare(
-                students.read_student(given.runs, given.clones),
+                students.read_student(given.runs, given.clones, corpus=given.corpus),
                 part,
                 students.read_evaluated(given.generators, given.clones),
             )

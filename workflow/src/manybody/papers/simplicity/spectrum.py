@@ -18,7 +18,7 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity import answers, spectra
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
 TITLE = 42  # letters of a line of a title
@@ -141,10 +141,14 @@ def claims(tables: Tables) -> list[records.Claim]:
             f"their losses differ by less than {SAME} nats per token",
         ),
     }
-    return [
-        records.judged(f"simplicity/spectrum/{name}", *one, beyond=True)
+    found = {
+        name: records.judged(f"simplicity/spectrum/{name}", *one, beyond=True)
         for name, one in given.items()
-    ]
+    }
+    grown = answers.in_words(answers.growth(students), math.exp)
+    found["half-times"] = found["half-times"].says(answers.GROWTH, grown)
+    found["pairs"] = found["pairs"].says(answers.PAIRS, answers.in_words(answers.pairs(students)))
+    return [answers.additive("simplicity/spectrum/additive", students), *found.values()]
 
 
 def _one_run(one: spectra.Spectra) -> Iterator[records.Comparison]:

@@ -162,10 +162,13 @@ def read_evaluated(
     return found
 
 
-def read_student(runs: Sequence[needed.Tested], clones: Sequence[needed.Clone]) -> Evaluated:
-    """The student whose runs these are, all in one table of losses."""
+def read_student(
+    runs: Sequence[needed.Tested], clones: Sequence[needed.Clone], **named: str
+) -> Evaluated:
+    """The student whose runs these are, all in one table of losses; `corpus` is for its scope."""
     found = read_evaluated(runs, clones)
-    return replace(found[0], losses=pd.concat([run.losses for run in found], ignore_index=True))
+    losses = pd.concat([run.losses for run in found], ignore_index=True)
+    return replace(found[0], losses=losses, about=found[0].about | named)
 
 
 def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity import answers, spectra
 from manybody.papers.simplicity.spectra import Spectra
 
 PANELS = "abcd"
@@ -79,8 +79,8 @@ def _reach(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """No paper says anything of these models."""
-    return []
+    """What the spectra bound, and which order grows first: no paper says anything of the models."""
+    return answers.of_models("your-model/spectrum", tables.models)
 
 
 @style.in_house_style

@@ -1,0 +1,113 @@
+"""Config files as they are written: what cannot be read, and keys that come twice, with the lines.
+
+Snakemake reads the config files of a command line before the Snakefile: what is not there ends in a
+traceback, what is no YAML in a sentence without file and line, and of two equal keys YAML keeps the
+last. So the profiles run this file, with the arguments of snakemake, before that.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+import yaml
+
+MERGE = "tag:yaml.org,2002:merge"
+
+
+def problems(names: Iterable[str | Path]) -> list[str]:
+    """Sentences on config files that cannot be read, and on keys that come twice in one."""
+    return [said for path in map(Path, names) for said in _problems(path)]
+
+
+def _problems(path: Path) -> Iterable[str]:
+    if not path.is_file():
+        return [_missing(path)]
+    content = path.read_bytes()
+    try:
+        node = yaml.compose(content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (ValueError, yaml.YAMLError) as error:
+        with suppress(ValueError):
+            json.loads(content)  # which may be indented with tabs
+            return []
+        return [f"{path}{_unreadable(content, error)}"]
+    if isinstance(node, yaml.MappingNode):
+        return _twice(path, "", node)
+    return [
+        f"{path}: found {'no mapping' if node else 'nothing'}; expected keys, such as `results: "
+        f"results/mine`; write {{}} for none"
+    ]
+
+
+def _missing(path: Path) -> str:
+    folder = path.parent if path.parent.is_dir() else Path("config")
+    there = sorted(str(file) for file in folder.glob("*.y*ml"))
+    near = get_close_matches(str(path), there, 1, cutoff=0.5)
+    fix = f"did you mean {near[0]}?" if near else f"{folder} has {', '.join(there) or 'none'}"
+    return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}"
+
+
+def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
+    """Where YAML stops, and where the brace, bracket or quote that it stops in opens."""
+    mark, around = (getattr(error, f"{name}_mark", None) for name in ("problem", "context"))
+    if mark is None:
+        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
+    line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
+    found, fix = error.problem, "mend it there"
+    if line[mark.column :].startswith("\t"):
+        found, fix = "found a tab", "indent with spaces"
+    elif around and re.search("flow|quoted", error.context):
+        fix = f"close the brace, bracket or quote that opens in line {around.line + 1}"
+    return f", line {mark.line + 1}, column {mark.column + 1}: {found}; expected YAML; {fix}"
+
+
+def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
+    """The keys that come twice in a mapping, or in one that lies in it."""
+    lines: dict[tuple[str, str], int] = {}
+    for part in () if isinstance(node, yaml.ScalarNode) else node.value:
+        if isinstance(node, yaml.SequenceNode):
+            yield from _twice(path, place, part)
+            continue
+        key, value = part
+        name, line = (key.tag, str(key.value)), key.start_mark.line + 1
+        where = f"{place}.{key.value}".lstrip(".")
+        if name in lines and key.tag != MERGE:
+            yield (
+                f"{path}, line {line}: found the key {where} again, after line {lines[name]}; "
+                f"expected it once, as YAML keeps the last alone; write what both hold under one, "
+                f"or one of them into a further file behind --configfile"
+            )
+        lines[name] = line
+        yield from _twice(path, where, value)
+
+
+def asked(arguments: list[str]) -> tuple[list[str], int, list[str]]:
+    """The config files that snakemake is given, how often their option is, and other words."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="append", default=[])
+    found, others = parser.parse_known_args(arguments)
+    return [name for given in found.configfile for name in given], len(found.configfile), others
+
+
+def command(arguments: list[str], added: str, target: str) -> str:
+    """The call of snakemake with these arguments and one more config file, without `target`."""
+    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    names, _, others = asked([word for word in words if word != target])
+    return shlex.join(["snakemake", *others, "--configfile", *dict.fromkeys([*names, added])])
+
+
+if __name__ == "__main__":
+    names, times, _ = asked(sys.argv[1:])
+    said = problems(names)
+    if times > 1:
+        said.append(
+            f"--configfile: found {times} times, of which snakemake takes the last; expected it "
+            f"once; name all files behind one: --configfile {' '.join(names)}"
+        )
+    if said:
+        sys.exit("\n".join(said))

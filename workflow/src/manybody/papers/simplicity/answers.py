@@ -1,0 +1,118 @@
+"""What order spectra say of models, in sentences with intervals: a run ends with them."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from manybody.papers import claims as records
+from manybody.papers.claims import Claim, Comparison
+from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity.spectra import Spectra, name_of
+
+CONTEXTS = {
+    "text": "another text",
+    "unigram": "draws of the unigram distribution",
+    "model": "the model's own draws",
+}
+GROWTH = "The step at which M_2 comes to half of its end, over that of M_1, is {}."
+PAIRS = "The loss of pairs alone above that of all orders, in nats a token, is {}."
+
+
+def in_words(parts: Iterable[tuple[str, Comparison]], unit: Callable = float) -> list[str]:
+    """Values with their intervals, and whose they are; those without an interval are left out."""
+    found = [(name, (part.value, *part.interval())) for name, part in parts]
+    return [
+        f"{records.written(*map(unit, numbers))} for {name}"
+        for name, numbers in found
+        if all(map(math.isfinite, numbers))
+    ]
+
+
+def additive(id: str, models: Sequence[Spectra]) -> Claim:
+    """The share of the variance of the logits that is at least additive in the tokens.
+
+    With W_d the variance of degree d, the sum of W_d over d > 1 is at most M_2, and at most
+    M_1 - Var g (controls, section 6), which is taken where M_2 was not measured.
+    """
+    parts, said = [], []
+    for one in models:
+        k = min(2, max(one.orders))
+        name, ends = _name(one, models), [one.end(seed, "M", k) for seed in one.runs]
+        label = f"{name}: {3 - k} - M_{k} / Var g"
+        mine = [records.above(label, 3 - k - x["share"], x["share_se"], 0.5) for x in ends]
+        low = min(part.interval()[0] for part in mine)
+        if math.isfinite(low):
+            said.append(f"{math.floor(100 * min(max(low, 0), 1) + 1e-9)} % for {name}")
+        parts += mine
+    claim = records.judged(
+        id,
+        "By the bound 1 - M_2 / Var g most of the variance of the logits is additive in the tokens",
+        parts,
+        _scope(models),
+        "it is above one half",
+        beyond=True,
+    )
+    law = CONTEXTS[models[0].entry.get("law", "text")]
+    return claim.says(
+        "The share of the variance of the logits that is additive in the tokens is at least {}; "
+        f"at most the rest needs three tokens or more (contexts: {law}).",
+        said,
+    )
+
+
+def growth(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
+    """The logarithm of the half-time of M_2 over that of M_1: over runs, of one by its contexts."""
+    found = []
+    for one in models:
+        if one.followed and {1, 2} <= {*one.orders}:
+            part = spectra.half_time_ratio(one, 1, 2, f"{one.short}: ")
+            if len(one.runs) == 1:
+                part = records.above(part.label, part.value, part.resolution)
+            found.append((_name(one, models), part))
+    return found
+
+
+def pairs(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
+    """The loss of logits cut above order 2, less that of all, where tokens were exchanged."""
+    found = []
+    for one in models:
+        cut = one.at_end(one.first, "anchored excess").set_index("order")
+        if 1 in cut.index:
+            name = _name(one, models)
+            label = f"{name}: loss of pairs alone above that of all orders"
+            found.append((name, records.above(label, *cut.loc[1, ["value", "se"]])))
+    return found
+
+
+def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
+    """The claims of models that no paper knows; `id` is that of the figure."""
+    grown, cut, scope = growth(models), pairs(models), _scope(models)
+    half_times = records.judged(
+        f"{id}/half-times",
+        "M_2 comes to half of its end later than M_1",
+        [part for _, part in grown],
+        scope,
+        "the logarithm of the ratio of their half-times is above 0",
+        beyond=True,
+    )
+    alone = records.judged(
+        f"{id}/pairs",
+        "Pairs of tokens alone miss some of the loss of all orders",
+        [part for _, part in cut],
+        scope,
+        "their loss is above that of all orders",
+        beyond=True,
+    )
+    return [
+        additive(f"{id}/additive", models),
+        half_times.says(GROWTH, in_words(grown, math.exp)),
+        alone.says(PAIRS, in_words(cut)),
+    ]
+
+
+def _name(one: Spectra, models: Sequence[Spectra]) -> str:
+    same = [other for other in models if other.short == one.short]
+    return one.short if len(same) == 1 else name_of(one, models)
+
+
+def _scope(models: Sequence[Spectra]) -> str:
+    return ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in models)
