@@ -33,10 +33,16 @@ SEEDS = {
     1: ((32, NEVER), (32, NEVER, 2)),
     2: ((47, 120), (120, 47, 3)),
     3: ((NEVER, NEVER), (NEVER, NEVER, 2)),
-    4: ((90, 195), (195, 90, 2)),
+    4: ((90, 196), (196, 90, 2)),
     5: ((60, NEVER), (60, NEVER, 2)),
     6: ((22, 24), (24, 22, 2)),
     7: ((70, 130), (70, 130, 3)),
+}
+# Of two layers one run never leaves the 2-body line, and another does not rest there.
+TWO = {
+    **{seed: ((21 + seed,), (21 + seed, 2)) for seed in range(8)},
+    8: ((NEVER,), (NEVER, 2)),
+    9: ((3,), (3, 2)),
 }
 PROTOCOL = {seed: ((20 + 3 * seed, 45 + 6 * seed), (45, 20, 2)) for seed in range(12)}
 
@@ -89,10 +95,11 @@ def write_line(folder, name, order, loss, train, held_out=HELD_OUT):
     return trained(name, 0, path)
 
 
-def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=None):
+def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=None, two=TWO):
     """The inputs of a figure, whose files are written to `folder`.
 
     seeds, protocol: drops and moves of the deepest network by two recipes, {seed: (drops, moves)}.
+    two: those of two layers.
     lines: {name: (order, loss, training loss, held-out sequences)} in place of the planted ones.
     """
     couplings, colours = (np.zeros((size,) * order) for size in (LENGTH, VOCABULARY))
@@ -101,8 +108,8 @@ def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=
     tokens = np.random.default_rng(0).integers(0, VOCABULARY, (HELD_OUT, LENGTH))
     sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
     models = {
-        "n1": (1, FEW_EPOCHS, {seed: ((), (2,)) for seed in range(3)}),
-        "n2": (2, EPOCHS, {seed: ((21 + seed,), (21 + seed, 2)) for seed in range(3)}),
+        "n1": (1, FEW_EPOCHS, {seed: ((), (2,)) for seed in range(7)}),
+        "n2": (2, EPOCHS, two),
         "n3": (3, deep_epochs, seeds),
     }
     models |= {"n3-protocol": (3, FEW_EPOCHS, protocol)} if protocol else {}

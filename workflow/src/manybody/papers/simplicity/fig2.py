@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.papers import style
-from manybody.papers.claims import STRICT, Claim, Comparison, above, near
+from manybody.papers.claims import STRICT, Claim, Comparison, above
 from manybody.papers.simplicity import fig2_seeds as of_seeds
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
@@ -20,12 +20,13 @@ from manybody.papers.simplicity.staircase import (
     ON_LINE,
     Group,
     Inputs,
+    Line,
     Lines,
     Staircase,
+    closed,
     share,
 )
 
-ONE_LAYER = 0.002  # nats per token: one layer is the same model as the 2-body fit
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 # Dashes and colours of layers from the last one down, of which all further ones have the last.
@@ -70,44 +71,34 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
 def _shallow(found: Staircase) -> Iterator[Comparison]:
     """One layer ends on the 2-body line; two rest there, then end on the 3-body line: as far as
     there are such networks and lines."""
-    networks = {group.layers: group for group in reversed(found.networks)}
-    fits = {line.order: line.loss for line in found.lines.fits}
-    under = {line.order: line.loss for line in found.lines.under}
-    # Two layers cannot go below order 3; on data of order 3 the lowest line is the true one.
-    third = (under | {found.lines.truth.order: found.lines.truth.loss}).get(3)
-    if 1 in networks and 2 in fits:
-        last = [run.end for run in networks[1].runs.values()]
-        farthest = max(last, key=lambda end: abs(end - fits[2]))
-        yield near("n = 1, farthest seed: end", farthest, 0.0, fits[2], ONE_LAYER)
-    if 2 in networks:
-        run = networks[2].runs[networks[2].chosen]
-        if 2 in under:
-            coarse = "" if run.spacing <= FINE else f"checkpoints are {run.spacing:g} epochs apart"
-            # Five epochs are enough: the bound itself is inside.
-            least = math.nextafter(PLATEAU, 0)
-            label = "n = 2, seed shown: epochs on the 2-body line"
-            yield above(label, run.dwell(under[2]), 0.0, least, unusable=coarse)
-        if third is not None:
-            yield near("n = 2, seed shown: end", run.end, 0.0, third, ON_LINE)
+    # On data of order 2 or 3 the lowest line is the true one.
+    lines = {line.order: line for line in found.lines.descending}
+    for group in (one for one in found.networks if one.layers <= 2):
+        if under := [line for line in found.lines.under if line.order <= group.layers]:
+            yield _rests(found, group, under)
+        if line := lines.get(group.layers + 1):
+            there = sum(abs(run.end - line.loss) <= ON_LINE for run in group.runs.values())
+            yield share(group, f"ends on the {line.name}", there)
 
 
-def _three_layers(found: Staircase) -> list[Comparison]:
-    """The shares of the deepest network's seeds that rest on every line below the data's order, and
-    that come down to the true conditionals."""
-    group, under = found.deepest, found.lines.under
-    arrivals = of_seeds.arrivals(found)
-    if not under:
-        return arrivals
-    levels = [line.loss for line in found.lines.descending]
+def _deepest(found: Staircase) -> Iterator[Comparison]:
+    """The deepest network rests on every line below the data's order, and closes the last gap."""
+    if found.lines.under:
+        yield _rests(found, found.deepest, found.lines.under)
+    yield closed(found.deepest, found.lines)
+
+
+def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
+    """The share of a group's runs that rest on each of some lines."""
     runs = group.runs.values()
-    coarse = any(not run.spacing <= FINE for run in runs)
-    unusable = "checkpoints are too far apart" if coarse else ""
+    fine = all(run.spacing <= FINE for run in runs)
+    unusable = "" if fine else "checkpoints are too far apart"
+    levels = [line.loss for line in found.lines.descending]
     if any(abs(high - low) < 2 * ON_LINE for low, high in pairwise(levels)):
         unusable = f"lines are closer than {2 * ON_LINE:g}"
-    rests = sum(all(run.dwell(line.loss) >= PLATEAU for line in under) for run in runs)
-    names = " and ".join(f"{line.order}-body" for line in under)
-    label = f"{group.label}: rests {PLATEAU:g} epochs on the {names} lines"
-    return [share(label, rests, len(runs), unusable), *arrivals]
+    count = sum(all(run.dwell(line.loss) >= PLATEAU for line in under) for run in runs)
+    names = " and ".join(f"the {line.name}" for line in under)
+    return share(group, f"rests {PLATEAU:g} epochs on {names}", count, unusable)
 
 
 STATEMENTS = {
@@ -121,14 +112,14 @@ STATEMENTS = {
         "One layer ends at the 2-body line; two layers rest there and end at the 3-body line "
         "(figure 2b)",
         _shallow,
-        f"one layer ends within {ONE_LAYER:g} nats of the 2-body line; two are within {ON_LINE:g} "
-        f"of it for {PLATEAU:g} epochs or more and end within {ON_LINE:g} of the 3-body line",
+        f"{of_seeds.MOST}; a run is on a line within {ON_LINE:g} nats of it, and rests there for "
+        f"{PLATEAU:g} epochs or more",
     ),
     "three-layers": (
         "The deepest network rests at each line below the order of the data, then comes to the "
         "true conditionals (figure 2b)",
-        _three_layers,
-        of_seeds.SEEDS,
+        _deepest,
+        f"{of_seeds.MOST}; {of_seeds.GAP}",
     ),
     "layer-order": of_seeds.LAYER_ORDER,
     "recipes": of_seeds.RECIPES,
@@ -173,7 +164,7 @@ def draw_in(figure, tables: style.Tables, name: str = "") -> None:
     axes["d"].set(title="(d) every run at the end")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
-    ring = style.mark("the run drawn thick", linestyle="", **RING)
+    ring = style.mark("drawn thick: lower median", linestyle="", **RING)
     of_seeds.legend_of_ends(
         axes["words"],
         found.lines,
@@ -243,7 +234,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         "**(b)** Held-out loss of every seed; thick: the lower median of the final losses. Dashed: "
         "single sites, and the best conditionals of each order; dotted: the true conditionals. "
         "**(c)** Mean square displacement of the layers of the thick run; above the grey line a "
-        "layer has moved. **(d)** Where every run ended.\n\n"
+        "layer has moved. **(d)** Where every run ended; the last gap is that above the dotted "
+        "line.\n\n"
         f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
         f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
         f"network by {deepest.recipe}. The shares are those of the logits' variance that orders 1, "

@@ -8,6 +8,7 @@ sections 3 and 6)
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +22,9 @@ from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
-REACHED = 0.8  # share of the way from the line below to the true conditionals
+CLOSED = (0.7, 0.8, 0.9)  # shares of the last gap at which a run may count as having closed it
 MOVED = 0.1  # mean square displacement at which a layer has moved
-SOME = 0.25  # share of the seeds
+HALF = 0.5  # of the runs
 ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
 NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
@@ -165,19 +166,22 @@ class Lines:
         return self.descending[1:-1]
 
     def fraction(self, loss: float) -> float:
-        """The share of the way from the line below the data's order to the true one, at `loss`.
+        """The share of the last gap, from the line below the data's order to the true one, that
+        `loss` has closed.
 
-        NaN where that line is not above the true one: there is no way to go.
+        0 above the gap and for a loss that is not finite; NaN where that line is not above the true
+        one: there is no gap.
         """
         start = self.descending[-2].loss
-        way = start - self.truth.loss
-        return (start - loss) / way if way > 0 else math.nan
+        gap = start - self.truth.loss
+        return max(0.0, (start - loss) / gap) if gap > 0 else math.nan
 
     @property
     def classes(self) -> dict[str, End]:
         """All classes of `classify`, from the best to the worst end."""
         order = self.truth.order
-        found = {"reached": End(f"reached the {order}-body region", "o", order_colour(order))}
+        top = f"closed {CLOSED[0]:.0%} of the last gap"
+        found = {"reached": End(top, "o", order_colour(order))}
         for line in reversed(self.under):
             words = f"rests on the {line.order}-body line"
             found[f"on {line.order}"] = End(words, "o", order_colour(line.order))
@@ -192,13 +196,13 @@ class Lines:
 def classify(end: float, lines: Lines) -> str:
     """The class of a run by its end, one of `lines.classes`.
 
-    `reached` has come 80 % of the way from the line below the data's order to the true
+    `reached` has closed 70 % of the gap from the line below the data's order to the true
     conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
     not come down to the lowest line; `between` is anything else; `diverged` is not finite.
     """
     if not math.isfinite(end):
         return "diverged"
-    if lines.fraction(end) >= REACHED:
+    if lines.fraction(end) >= CLOSED[0]:
         return "reached"
     nearest = min(lines.under, key=lambda line: abs(line.loss - end), default=None)
     if nearest and abs(nearest.loss - end) <= ON_LINE:
@@ -363,22 +367,57 @@ class Share(Comparison):
     deviations: float = EXACT
 
     def interval(self, deviations=None):
-        from scipy.special import ndtr
         from scipy.stats import binomtest
 
         if self.unusable:
             return math.nan, math.nan
-        level = 1 - 2 * float(ndtr(-(deviations or self.deviations)))
+        level = 1 - 2 * NormalDist().cdf(-(deviations or self.deviations))
         found = binomtest(round(self.value * self.runs), self.runs).proportion_ci(level)
         return float(found.low), float(found.high)
 
 
-def share(label: str, count: int, runs: int, unusable: str = "") -> Share:
-    """The share of `runs` seeds that do, which must be above a quarter."""
-    value = count / runs
-    error = math.sqrt(value * (1 - value) / runs)
-    label = f"{label} ({count} of {runs} seeds)"
-    return Share(label, value, error, (SOME, math.inf), runs, unusable=unusable)
+@dataclass(frozen=True)
+class Closed(Comparison):
+    """The median over runs of the share of the last gap that each has closed, `each`.
+
+    Its interval is exact, from one run's share to another's: it lies above a threshold where the
+    interval of the share of runs above that threshold lies above one half, and so below.
+    """
+
+    each: tuple[float, ...] = ()
+    deviations: float = EXACT
+
+    def interval(self, deviations=None):
+        from scipy.stats import binom
+
+        beyond = NormalDist().cdf(-(deviations or self.deviations))
+        outside = int(binom.ppf(beyond, len(self.each), HALF))
+        ranked = [0.0, *sorted(self.each), math.inf]
+        return ranked[outside], ranked[-1 - outside]
+
+    def verdict(self, deviations=None):
+        low, high = self.interval(deviations)
+        return "yes" if low >= CLOSED[-1] else "no" if high < CLOSED[0] else "undecided"
+
+
+def share(group: Group, what: str, count: int, unusable: str = "") -> Share:
+    """The share of a group's runs, `count` of them, that do: it must be above one half."""
+    runs = len(group.runs)
+    label = f"{group.label}: {what} ({count} of {runs} runs)"
+    return Share(label, count / runs, region=(HALF, math.inf), runs=runs, unusable=unusable)
+
+
+def closed(group: Group, lines: Lines) -> Closed:
+    """How much of the last gap the runs of a group have closed."""
+    each = tuple(lines.fraction(run.end) for run in group.runs.values())
+    done = ", ".join(f"{sum(one >= least for one in each)} close {least:.0%}" for least in CLOSED)
+    return Closed(
+        f"{group.label}: share of the gap closed, median (of {len(each)} runs {done})",
+        float(np.median(each)),
+        region=(CLOSED[-1], math.inf),
+        unusable="the lines leave no gap" if math.isnan(each[0]) else "",
+        each=each,
+    )
 
 
 def always(label: str, seen: list[bool]) -> Comparison:
