@@ -618,6 +618,41 @@ def test_what_cannot_be_done_is_refused(change, message):
         spectrum.spectrum(tabulated.model(6, 3, 1), **given)
 
 
+ENCODER = dict(layers=1, heads=2, width=8, mlp=8)
+
+
+@pytest.mark.parametrize(
+    ("description", "least"),
+    [
+        (dict(architecture="bert", **ENCODER), 4),
+        (dict(architecture="gpt", **ENCODER), 4),
+        (dict(architecture="factored", layers=1, variant="exact"), 1),
+        (dict(architecture="factored", layers=2, variant="exact"), 2),
+        (dict(architecture="factored", layers=2, variant="paper"), 4),  # with LayerNorm
+        (dict(architecture="factored", layers=4, variant="exact"), 4),  # order 9, L = 5
+    ],
+)
+def test_a_degree_that_is_no_bound_is_refused(description, least):
+    """One that is a bound gives what enumeration gives of the same blocks."""
+    torch.manual_seed(7)
+    sizes = dict(rank=None) if description["architecture"] == "factored" else {}
+    model = models.build(dict(vocabulary=12, length=5) | description | sizes).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.4)
+    tokens, conditionals = random_tokens(8, 5, 12), flips.of_model(model)
+    for asked in (model, conditionals) if "heads" in description else (model,):
+        message = f"degree: found {least - 1} for .*; expected at least {least}, .*give orders"
+        with pytest.raises(Refusal, match=message if least > 1 else "degree: found 0"):
+            spectrum.spectrum(asked, tokens, degree=least - 1)
+    exact = spectrum.enumerated(model, tokens).table
+    drawn = spectrum.spectrum(model, tokens, degree=least, forwards=16_000, **NEVER).table
+    variance = found(exact, "Var g", 0).value
+    for row in drawn[drawn["quantity"].isin(["M", "W"])].itertuples():
+        expected = found(exact, row.quantity, row.order).value
+        assert row.value == pytest.approx(expected, abs=0.05 * variance + 0.05 * expected), row
+
+
 def test_long_sequences_are_not_enumerated():
     with pytest.raises(Refusal, match="found L = 18"):
         spectrum.enumerated(decaying(18), random_tokens(9, 18, 4))

@@ -7,13 +7,15 @@ import pandas as pd
 import planted_runs
 import planted_spectra
 import pytest
+import tabulated
 from legible import faults
 from planted_spectra import BERT, ENDS, FACTORED, HALVES, STEPS, rows, spectra, table
 
 from manybody.io import tables as stored
+from manybody.measure.spectrum import enumerated
 from manybody.papers.inputs import Spectrum, Trained, with_files
 from manybody.papers.simplicity import spectrum, spectrum_truth
-from manybody.papers.simplicity.spectra import Spectra
+from manybody.papers.simplicity.spectra import Spectra, half_time_ratio
 from manybody.papers.style import COLUMNS
 
 # --- Spectra and half-times -----------------------------------------------------------------------
@@ -28,6 +30,30 @@ def test_half_times_are_those_planted(order):
     found = one(table()).half_time(0, order)
     assert found.step == pytest.approx(HALVES[order], rel=0.01)
     assert 0 < found.error < 0.1
+
+
+def test_the_error_of_half_times_is_a_bound_on_their_spread_over_contexts():
+    """12 samples of contexts, on each of which all checkpoints are measured."""
+    early_part, late_part = (tabulated.model(5, 3, 2, seed, causal=True) for seed in (1, 2))
+    found, said = [], []
+    for seed in range(12):
+        tokens, tables = np.random.default_rng(seed).integers(0, 3, (48, 5)), []
+        for step in (100, 400, 800):
+            shares = (step / 800) ** 0.5, (step / 800) ** 2
+
+            def logits(given, shares=shares):
+                parts = zip(shares, (early_part, late_part), strict=True)
+                return sum(share * part.logits(given) for share, part in parts)
+
+            mixed = early_part._replace(logits=logits)
+            measured = enumerated(mixed, tokens, mu=np.ones(3) / 3, seed=seed).table
+            tables.append(measured.assign(step=step))
+        mine = one(pd.concat(tables))
+        early, late = (mine.half_time(0, k) for k in (1, 2))
+        found.append([np.log(early.step), np.log(late.step), np.log(late.step / early.step)])
+        said.append([early.error, late.error, half_time_ratio(mine, 1, 2).resolution])
+    spread = np.std(found, axis=0, ddof=1)
+    assert ((spread > 0.005) & (spread < np.mean(said, axis=0))).all()
 
 
 def test_a_value_that_is_too_high_early_is_no_half_time():

@@ -1,5 +1,6 @@
 """The block `spectra`: which orders of interaction the checkpoints of a model use."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -78,8 +79,8 @@ class DrawnSpectrum(Spectrum):
     )
     orders: Count = key("The largest k of M_k; M_k is 0 for a model of order k or less.")
     bounded: bool = key(
-        "Whether the model is of order `orders` + 1 at most, so that the share of each order "
-        "follows too.",
+        "Whether the share of each order follows too, which needs a model of order `orders` + 1 at "
+        "most.",
         False,
     )
     first: Positive = key("Standard error of M_1 that is asked, as a share of M_1.")
@@ -102,6 +103,17 @@ class DrawnSpectrum(Spectrum):
             yield (
                 f"{path}.passage: found {self.passage}; expected a number below {path}.sequences "
                 f"{self.sequences}; lower it"
+            )
+        model = config.models[self.model]
+        length = getattr(config.sources[self.source], "length", None) or math.inf
+        held = min(length, math.inf if model.about.degree is None else model.about.degree + 1)
+        if self.bounded and held > self.orders + 1:
+            yield (
+                f"{path}.bounded: found true for {self.model} of architecture "
+                f"{model.architecture}, which holds "
+                f"{'any order' if held == math.inf else f'order {held}'}; expected order "
+                f"{self.orders + 1} at most, as orders is {self.orders}: shares of single orders "
+                "would be wrong; set it to false"
             )
 
     def lengths(self, length):

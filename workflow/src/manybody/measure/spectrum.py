@@ -78,8 +78,9 @@ def spectrum(
 
     mu: unigram distribution (|V|,), which sets the norm; by default that of the tokens. degree: q,
     if the model's degree in its context is at most q: draws flip q positions in all 2^q ways, which
-    gives W_d too. Were the degree higher, W_d would be wrong, M_k not. law: where r is from.
-    `text`: another block; half of the sequences serve as s, half as r. `unigram`: draws of mu.
+    gives W_d too. Were the degree higher, W_d would be wrong, M_k not: a model of this package that
+    may exceed q is refused; other `Conditionals` are believed. law: where r is from. `text`:
+    another block; half of the sequences serve as s, half as r. `unigram`: draws of mu.
     `model`: for a masked model `sweeps` of Gibbs sampling from s, L forward passes a block each;
     for a causal one its own next token at every position. special: tokens that are never flipped,
     predicted or counted.
@@ -100,9 +101,10 @@ def spectrum(
     state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
     value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
 
-    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for an
-    unknown distribution.
+    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, for an
+    unknown distribution, and for a `degree` that the model may exceed.
     """
+    own = model.model if isinstance(model, Conditionals) else model
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, law, special, sweeps, seed)
     largest = orders if degree is None else degree
@@ -110,6 +112,12 @@ def spectrum(
         raise Refusal(
             f"found {largest}, expected 1 to L - 1 = {tokens.shape[1] - 1}",
             "orders" if degree is None else "degree",
+        )
+    if degree is not None and own is not None and degree < (most := _degree(own, tokens.shape[1])):
+        raise Refusal(
+            f"found {degree} for {own.about.generator}; expected at least {most}, the degree that "
+            f"its logits can have; leave it out and give orders, which needs no bound",
+            "degree",
         )
     costs = _costs(largest, degree)
     if forwards < (least := sum(costs.values()) * draws.chunk):
@@ -173,6 +181,12 @@ def enumerated(
         raise Refusal(f"found L = {length}; expected at most {LONGEST} to enumerate all contexts")
     rows = _frame([part for number in range(len(draws.s)) for part in draws.whole(number)])
     return Spectrum(summary(rows, degree=length - 1, seed=seed), rows)
+
+
+def _degree(model: Model, length: int) -> int:
+    """The largest degree that logits of sequences of a length can have."""
+    known = model.about.degree
+    return length - 1 if known is None else min(known, length - 1)
 
 
 def _costs(largest: int, degree: int | None) -> dict[int, int]:

@@ -59,6 +59,11 @@ class About:
         return self.order is not None and self.order <= self.description["length"]
 
     @property
+    def degree(self) -> int | None:
+        """The largest degree of the logits in the other tokens; None if only L bounds it."""
+        return None if self.order is None or self.nominal else self.order - 1
+
+    @property
     def generator(self) -> str:
         """Its name where it generates sequences: `BERT, any order`."""
         order = "any order" if self.order is None else f"order {self.order}"

@@ -134,8 +134,9 @@ class CoarseChains(MaskedChains):
     log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9. The driver
     asks `refine` for every ratio within `margin` nats of its threshold: the copies of both states
     in the model's own type. Proposals are drawn from one such copy too, since their distribution
-    must be that of the energy. `margin` is `SIGMAS` times the root mean square error, measured on
-    moves from the current states whenever the caches are rebuilt.
+    must be that of the energy, and the energies of states are computed so. `margin` is `SIGMAS`
+    times the root mean square error, measured on moves from the current states whenever the caches
+    are rebuilt.
     """
 
     exactly = False  # whether copies are computed in the model's own type just now
@@ -158,6 +159,13 @@ class CoarseChains(MaskedChains):
         with self._own_type():
             logits = self.model.head(self._some_copies(self.tokens[chains], positions[:, None]))
             return self._drawn(logits, chains, positions)
+
+    def energy(self, chains: Tensor | None = None) -> Tensor:
+        """E of the named chains, or of all, in the model's own type and not from caches."""
+        tokens = self.tokens if chains is None else self.tokens[chains]
+        with self._own_type():
+            _, scores = self._copies(tokens, self.positions.expand(len(tokens), -1))
+        return -scores.sum(dim=1)
 
     def refine(self, handle, which: Tensor) -> Tensor:
         """log alpha (n,) float64 of the moves `which` (n,) of a handle, in the model's own type."""

@@ -81,6 +81,8 @@ def advance(
         if not ended.size:
             return
         sweep = step[ended] // length
+        if margin:  # coarse ratios do not add up to the energy of the state
+            energies[ended] = chains.energy(_indices(ended, device)).cpu().numpy()
         record.energies[sweep - 1, ended] = energies[ended]
         record.changed[sweep - 1, ended] = (tokens[ended] != initial[ended]).sum(axis=1)
         for number in keep.intersection(sweep.tolist()):

@@ -152,7 +152,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 def _one_run(one: spectra.Spectra) -> Iterator[records.Comparison]:
-    """Half-times of successive orders of the first run, by the error of its contexts."""
+    """Half-times of successive orders of the first run, by the bound on their contexts' error."""
     for low, high in itertools.pairwise(one.orders):
         early, late = (one.half_time(one.first, k) for k in (low, high))
         label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
@@ -213,10 +213,10 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"together; it vanishes for a model of order k or less."
         "\n\n"
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
-        "half-times. **(c)** Half-times of all runs, with the error by contexts; below by other "
-        r"reference distributions. **(e)** M\ :sub:`k` over the variance at the last step; hollow: "
-        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of "
-        "all orders.\n\n"
+        "half-times. **(c)** Half-times of all runs, with a bound on the error by contexts; below "
+        r"by other reference distributions. **(e)** M\ :sub:`k` over the variance at the last "
+        f"step; hollow: upper bounds. **(f)** Loss of logits cut at an order in {size} positions "
+        "above that of all orders.\n\n"
         f"Contexts: {entry['sequences']} test sequences of "
         f"{needed.sized(entry['source'], source)}, tokens exchanged for {DRAWS[entry['law']]}.\n"
     )
