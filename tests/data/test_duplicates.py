@@ -113,6 +113,14 @@ def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, comm
     assert len({key for key, _ in found}) == groups
 
 
+def test_the_report_counts_groups_and_the_documents_of_the_largest(tmp_path):
+    random = np.random.default_rng(9)
+    texts = [sentence(random) for _ in range(4)]
+    texts += [f"{texts[place]} {end}" for place in (0, 1, 1) for end in ("once", "more")]
+    found, _ = deduplicated(tmp_path, texts)
+    assert (found.counts["groups"], found.counts["largest_group"]) == (4, 5)
+
+
 def test_the_key_of_a_group_depends_neither_on_order_nor_on_other_documents(tmp_path):
     random = np.random.default_rng(2)
     texts = [sentence(random) for _ in range(20)]
@@ -160,7 +168,8 @@ def test_shingles_are_joined_across_pieces(tmp_path):
     random = np.random.default_rng(4)
     document = sentence(random, 400)
     spaces = [i for i, character in enumerate(document) if character == " "]
-    cut = [0, *spaces[40::90], len(document)]
+    # The last piece has one word, which ends one shingle.
+    cut = [0, *spaces[40::90], spaces[-1], len(document)]
     parts = [document[a:b] for a, b in itertools.pairwise(cut)]
     files = tmp_path / "shingles", tmp_path / "signatures"
     with files[0].open("wb") as sets, files[1].open("wb") as signatures:
