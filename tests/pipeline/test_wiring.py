@@ -6,6 +6,8 @@ parameters, whose keys are joined by dots.
 
 import csv
 import runpy
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,10 +53,7 @@ def test_each_rule_takes_what_the_table_says(config, tmp_path):
         for name, expected in pairs(row["takes"]):
             assert takes[name] == expected, (row["makes"], name)
         for key, expected in pairs(row["is told"]):
-            name, *keys = key.split(".")
-            told = job.params[name]
-            for part in keys:
-                told = told[part]
+            told = reduce(getitem, key.split("."), dict(job.params.items()))
             assert str(told) == expected, (row["makes"], key)
     if config == "demo":
         assert {row["rule"] for row in mine} == {job.rule.name for job in made.values()}
@@ -74,9 +73,10 @@ def test_a_clone_is_drawn_with_the_seed_the_starts_and_the_step_of_its_entry(
     sizes = dict(layers=1, rank=2, recipe={"checkpoints": {"logarithmic": 0, "listed": [2, 4]}})
     mb.train_model(tmp_path / "run", tokens, tokens[:8], 5, steps=6, batch=8, seed=7, **sizes)
     given |= dict(model=tmp_path / "run" / "manifest.json", reference=[], tokenizer=[], overlap=[])
-    clone = dict(model="n1", seed=7, chain_seed=4, step=step, chain_init=start, chains=6)
-    clone |= dict(energy="raw", gauge="none", order="permuted", sweeps=[1], precision="float32")
-    clone |= dict(source="letters", threads=1)
+    clone = dict(
+        source="letters", model="n1", seed=7, chain_seed=4, step=step, chain_init=start, chains=6,
+        energy="raw", gauge="none", order="permuted", sweeps=[1], precision="float32", threads=1,
+    )  # fmt: skip
     drawn = []
     monkeypatch.setattr(store, "begin", lambda job: SimpleNamespace(keep=lambda: None))
     monkeypatch.setattr(metropolis, "sample", lambda *parts, **named: drawn.append((parts, named)))
@@ -88,12 +88,13 @@ def test_a_clone_is_drawn_with_the_seed_the_starts_and_the_step_of_its_entry(
     )
     runpy.run_path(str(ROOT / "workflow/scripts/sample_clones.py"), {"snakemake": job})
     (((model, initial, folder), named),) = drawn
-    split = "test" if start == "test" else "train"
-    starts = metropolis.choose_initial(splits[split], 6, start, 5, 4)
-    assert np.array_equal(initial, starts[0])
-    assert named["about"]["rows"] == starts[1]
-    assert (named["seed"], named["stream"], folder) == (4, "mine", tmp_path / "clone")
+    starts, rows = metropolis.choose_initial(
+        splits["test" if start == "test" else "train"], 6, start, 5, 4
+    )
+    assert np.array_equal(initial, starts)
+    assert (named["seed"], named["stream"], named["about"]["rows"]) == (4, "mine", rows)
     about = named["about"]["generator"]
     assert (about["seed"], about["step"], about["last"]) == (7, expected, expected == 6)
     kept = mb.load_model(given["model"], expected).state_dict()
     assert all(torch.equal(kept[name], value) for name, value in model.state_dict().items())
+    assert folder == tmp_path / "clone"
