@@ -108,6 +108,31 @@ class Pipeline:
         )
 
 
+def planned(folder, *overlays):
+    """The jobs of a fresh run, and of each the jobs that it waits for; overlays: of config/."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.types import (
+        ConfigSettings,
+        DAGSettings,
+        OutputSettings,
+        Quietness,
+        ResourceSettings,
+    )
+
+    files = [ROOT / "config" / name for name in overlays]
+    given = ConfigSettings(config={"results": str(folder / "results")}, configfiles=files)
+    with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(cores=2),
+            config_settings=given,
+            snakefile=ROOT / "Snakefile",
+            workdir=folder,
+        )
+        workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
+        dag = workflow._workflow.dag
+        return {job: set(dag.dependencies[job]) for job in dag.jobs}
+
+
 def end(folder: Path) -> None:
     """Kills what still works in `folder`, of any parent: no test leaves a process behind."""
     for process in psutil.process_iter():

@@ -100,17 +100,25 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
     assert 60 < len(set(found)) < 300
 
 
-@pytest.mark.parametrize(("common", "groups"), [(70, 2), (71, 1)])
-def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, common, groups):
+@pytest.mark.parametrize(("count", "common", "groups"), [(104, 70, 2), (104, 71, 1), (79, 54, 1)])
+def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, count, common, groups):
     """Whatever the signatures say: every pair is a candidate, and the exact index decides.
 
-    100 shingles each: 66 in common give 66/134 < .5, 67 give 67/133 > .5.
+    100 shingles each: 66 in common give 66/134 < .5, 67 give 67/133 > .5. 50 of 75: just .5.
     """
     monkeypatch.setattr(duplicates, "_buckets", lambda rows: iter([np.arange(len(rows))]))
-    words = [f"word{i}" for i in range(104)]
-    changed = words[:common] + [f"other{i}" for i in range(common, 104)]
+    words = [f"word{i}" for i in range(count)]
+    changed = words[:common] + [f"other{i}" for i in range(common, count)]
     found, _ = deduplicated(tmp_path, [" ".join(words), " ".join(changed)])
     assert len({key for key, _ in found}) == groups
+
+
+def test_the_report_counts_groups_and_the_documents_of_the_largest(tmp_path):
+    random = np.random.default_rng(9)
+    texts = [sentence(random) for _ in range(4)]
+    texts += [f"{texts[place]} {end}" for place in (0, 1, 1) for end in ("once", "more")]
+    found, _ = deduplicated(tmp_path, texts)
+    assert (found.counts["groups"], found.counts["largest_group"]) == (4, 5)
 
 
 def test_the_key_of_a_group_depends_neither_on_order_nor_on_other_documents(tmp_path):
@@ -160,7 +168,8 @@ def test_shingles_are_joined_across_pieces(tmp_path):
     random = np.random.default_rng(4)
     document = sentence(random, 400)
     spaces = [i for i, character in enumerate(document) if character == " "]
-    cut = [0, *spaces[40::90], len(document)]
+    # The last piece has one word, which ends one shingle.
+    cut = [0, *spaces[40::90], spaces[-1] + 1, len(document)]
     parts = [document[a:b] for a, b in itertools.pairwise(cut)]
     files = tmp_path / "shingles", tmp_path / "signatures"
     with files[0].open("wb") as sets, files[1].open("wb") as signatures:

@@ -187,6 +187,15 @@ def test_blocks_of_word_pieces_stand_between_special_tokens(words, tmp_path):
     assert len(expected) - len(inner) < 8
 
 
+@pytest.mark.parametrize("name", own_tokenizer.FILES[1:])
+def test_a_role_that_is_null_in_one_file_is_that_of_the_other(name, tmp_path):
+    made = own_models.word_piece()
+    made.save_pretrained(tmp_path)
+    for file in own_tokenizer.FILES[1:]:
+        (tmp_path / file).write_text(json.dumps({"mask_token": None if file == name else "[MASK]"}))
+    assert own_tokenizer.described(tmp_path)["mask"] == made.mask_token_id
+
+
 def test_a_document_ends_with_the_model_s_own_token(words, tmp_path):
     made = own_models.byte_level()
     found, special = own_blocks(made, words, tmp_path, end="kept")

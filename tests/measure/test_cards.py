@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import manybody as mb
-from manybody.data import n_gram_clone
+from manybody.data import n_gram_clone, overlap
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
@@ -278,6 +278,38 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     pairs = [run.clones["gibbs"], run.clones["noise"]]
     assert all(card.paired is None for card in clones.describe(pairs, [], *ends))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        dict(generator={"step": 3, "seed": 1}),
+        dict(sampler="heat-bath"),
+        dict(energy="norm"),
+        dict(gauge="zero-sum"),
+        dict(order="permuted"),
+        dict(reference={"mu": 1}),
+        dict(annealing=[0.5, 2]),
+        dict(inverse_temperatures=[1.0, 0.6]),
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_chains_that_differ_by_more_than_their_start_are_no_pair(run, changed, monkeypatch):
+    read, text = tables.read_trace, overlap.Text(mb.read_sequences(run.folder / "train.parquet"))
+    test = mb.read_sequences(run.folder / "test.parquet")
+
+    def pair():
+        both = [clones._Chains(*run.clones[name], text, test, "cpu") for name in ("raw", "noise")]
+        return clones._paired(both[0], both)[0]
+
+    assert pair().name == "noise"
+
+    def other(path):
+        about, trace = read(path)
+        return about | (changed if path.parent.name == "noise" else {}), trace
+
+    monkeypatch.setattr(tables, "read_trace", other)
+    assert pair() is None
 
 
 def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):

@@ -102,6 +102,23 @@ def test_next_token_logits_are_those_of_the_library(kind, tmp_path):
     assert model.about.causal
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes", "numbers"),
+    [
+        ("bert", {"intermediate_size": 32}, 4 * 32),
+        ("bert", {"intermediate_size": 8}, 4 * 16),  # the hidden layers are the wider ones
+        ("bert", {"intermediate_size": 1, "hidden_size": 2}, VOCABULARY // LENGTH),
+        ("gpt_neox", {"intermediate_size": 32}, 4 * 32),
+        ("gpt_neox", {"intermediate_size": 8}, VOCABULARY),
+    ],
+)
+def test_the_activations_are_those_of_the_widest_layer_or_of_the_logits(kind, sizes, numbers):
+    library = own_models.model(kind, **sizes)
+    objective = "masked" if kind == "bert" else "next-token"
+    made = Pretrained(VOCABULARY, LENGTH, objective, {}, mask=4, library=library)
+    assert made.activation_size == LENGTH * numbers
+
+
 def test_special_tokens_are_not_predicted(bert):
     model = Pretrained.read(bert, "bert", described("masked"))
     sums = sequence_sums(model, tokens(4))

@@ -425,8 +425,11 @@ def test_contacts_are_read_and_drawn_with_and_without_what_is_true(tmp_path, giv
         return
     assert (found.truth.contacts == TRUTH.contacts).all()
     shares = precision(made.scores["corrected"], TRUTH.contacts, 2)
-    drawn = found.drawn.loc[found.drawn["series"] == "corrected score", "y"]
-    np.testing.assert_array_equal(drawn, shares)
+    drawn = found.drawn[found.drawn["series"] == "corrected score"]
+    np.testing.assert_array_equal(drawn["y"], shares)
+    (band,) = figure.axes[1].collections
+    edge = zip(drawn["x"], drawn["y"] + drawn["y_err"], strict=True)
+    assert set(edge) <= set(map(tuple, band.get_paths()[0].vertices))
 
 
 def test_no_single_pair_sets_the_colours_of_the_map():

@@ -221,11 +221,12 @@ def test_definitions_that_disagree_leave_the_claim_undecided():
     assert verdict(*made.found.values()) == "undecided"
 
 
-def test_the_premise_is_that_of_the_pair_that_is_farthest_apart():
+@pytest.mark.parametrize(("more", "said"), [(0.2, "0.2"), (-0.2, "-0.19")])
+def test_the_premise_is_that_of_the_pair_that_is_farthest_apart(more, said):
     given = generators()
-    given[3].losses["loss_sum"] += 0.2 * LENGTH  # the second wide generator
+    given[3].losses["loss_sum"] += more * LENGTH  # the second wide generator
     reason = comparison.unequal(given, TARGETS, LATE, EARLY, "test")
-    assert reason.startswith("test losses of the generators are apart: 0.2")
+    assert reason.startswith(f"test losses of the generators are apart: {said}")
 
 
 def test_one_generator_of_each_kind_has_an_interval_of_these_two():

@@ -1,5 +1,7 @@
 """Students of known distributions: claims and picture, from planted times and ends."""
 
+from dataclasses import replace
+
 import numpy as np
 import planted_runs
 import planted_truths
@@ -9,7 +11,7 @@ from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
-from manybody.papers.simplicity import truths
+from manybody.papers.simplicity import known_truths, truths
 from manybody.papers.style import COLUMNS
 
 
@@ -165,3 +167,36 @@ def test_a_series_has_the_marker_of_the_legend_in_every_panel():
     found = {line.get_marker() for line in second.lines} - {"None", ""}
     (said,) = (line for line in figure.legends[0].legend_handles if line.get_label() == "clones")
     assert said.get_marker() in found
+
+
+def test_the_error_of_an_end_is_that_of_runs_and_of_sequences():
+    losses, truth = planted_truths.losses(CUTS, {})
+    last = losses[(losses["target"] == "test") & (losses["step"] == losses["step"].max())]
+    exact = truth.loc[(truth["series"] == "test") & (truth["quantity"] == "truth"), "y"]
+    each = last["loss_sum"].to_numpy().reshape(3, -1) / planted_truths.LENGTH - exact.to_numpy()
+    by_run, by_sequence = (
+        means.std(ddof=1) / len(means) ** 0.5 for means in (each.mean(axis=1), each.mean(axis=0))
+    )
+    end = part(claims()["ends"], "the whole law")
+    assert end.error == pytest.approx(np.hypot(by_run, by_sequence))
+    # Two errors of many sequences; of three runs as much of Student's distribution.
+    half = np.hypot(4.5266 * by_run, 2 * by_sequence)
+    assert end.interval() == pytest.approx((end.value - half, end.value + half), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("widths", "slack"), [((0.1, 0.2), 0), ((0.1, 0.5), 0.6), ((0.5, 0.1), 0.6), ((0.5, 0.6), 1.1)]
+)
+def test_one_coarse_side_widens_a_difference_of_times_by_both(widths, slack):
+    early, late = student().series[0].steps[:2]
+
+    def of_widths(*widths):
+        made = [
+            step._replace(kinds={k: replace(kind, width=w) for k, kind in step.kinds.items()})
+            for step, w in zip((late, early), widths, strict=True)
+        ]
+        return known_truths.later("cuts", *made[::-1])
+
+    for wide, fine in zip(of_widths(*widths), of_widths(0.1, 0.1), strict=True):
+        assert (wide.value, wide.error) == (fine.value, fine.error)
+        assert wide.half == pytest.approx(fine.half + slack)

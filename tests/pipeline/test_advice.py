@@ -98,6 +98,9 @@ def test_lines_that_look_like_boundaries(config):
     assert changes(config, text(words=marked))["corpora"]["mine"] == {"boundary": "marker"}
     config["corpora"]["mine"]["boundary"] = "marker"
     assert "corpora" not in changes(config, text(words=marked))
+    # Without files there is no such key.
+    config["corpora"]["mine"] = {"kind": "pydocs"}
+    assert "corpora" not in changes(config, text(words=marked))
 
 
 def test_the_shortest_blocks_that_are_new(config):

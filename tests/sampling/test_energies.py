@@ -289,6 +289,9 @@ def test_gibbs_draws_the_masked_conditionals(name):
     record = redraw(chains, *moves, starts.numpy(), {20})
     assert distance(record.tokens[20], weights, 3) < 1.3 * floor(weights, count)
     final = torch.from_numpy(record.tokens[20])
+    # A sweep comes to each position once: what differs from the start was accepted.
+    assert np.array_equal(record.accepted[0], record.changed[0])
+    assert (record.accepted + record.same == 4).all()
     np.testing.assert_allclose(record.energies[-1], naive.energy(model, final), rtol=0, atol=1e-9)
 
 

@@ -2,16 +2,8 @@
 
 import logging
 
-from pipelines import ROOT
-from snakemake.api import SnakemakeApi
+from pipelines import planned
 from snakemake.scheduling.milp import Scheduler, SchedulerSettings
-from snakemake.settings.types import (
-    ConfigSettings,
-    DAGSettings,
-    OutputSettings,
-    Quietness,
-    ResourceSettings,
-)
 
 CORES = 2
 # Seconds of one core, about: of rules, and of the models that take longer to train than others
@@ -19,20 +11,6 @@ SECONDS = {"train_model": 15, "train_model_on_cpu": 10, "sample_clones": 30, "ev
 SECONDS |= {"compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_hamiltonian": 30}
 MODELS = {"n2": 35, "n2-wide": 60, "n4": 160, "bert-generator": 100, "bert": 110, "gpt": 80}
 MODELS |= {"potts-encoder-1": 30, "potts-encoder-3": 110}
-
-
-def planned(folder):
-    """The jobs of a fresh run, and of each the jobs that it waits for."""
-    with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
-        workflow = api.workflow(
-            resource_settings=ResourceSettings(cores=CORES),
-            config_settings=ConfigSettings(config={"results": str(folder / "results")}),
-            snakefile=ROOT / "Snakefile",
-            workdir=folder,
-        )
-        workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
-        dag = workflow._workflow.dag
-        return {job: set(dag.dependencies[job]) for job in dag.jobs}
 
 
 def seconds(job):
