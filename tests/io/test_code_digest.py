@@ -83,7 +83,8 @@ EDITS = {  # file: old text, new text, jobs whose digest changes
         {"potts/recovery"},
     ),
     "a comment in a claim": (
-        "papers/simplicity/fig3.py", "records.judged(\n", "records.judged(  # one\n", set()
+        "papers/simplicity/fig3.py", "    return [found[0]", "    # one\n    return [found[0]",
+        set(),
     ),
     "a picture": (
         "papers/potts/fig3.py", "figure = style.new(2, 3.5)", "figure = style.new(2, 3.6)",

@@ -12,7 +12,7 @@ from docutils.utils import SystemMessage
 from snakemake.utils import update_config
 
 from manybody import papers
-from manybody.config.corpora import own_texts
+from manybody.config.merge import own_texts
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Inputs
 from manybody.pipeline.check import check, take_away

@@ -425,9 +425,9 @@ def test_null_takes_back_what_may_be_left_out_or_is_of_another_kind(config, over
         ),
         (
             FAMILY % "corpus: docs",
-            "sources.docs.vocabulary: this key is not known; expected one of alphabet, file, "
-            "format, identity, kind, reference, seed, split; leave it out (null takes back what "
-            "another file gives)",
+            "sources.docs.vocabulary: this key is not known; expected one of alphabet, "
+            "alphabet_confirmed, file, format, identity, kind, reference, seed, split; leave it "
+            "out (null takes back what another file gives)",
         ),
         (
             "sources: {docs: {tokenizer: model}}",

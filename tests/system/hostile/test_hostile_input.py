@@ -117,7 +117,7 @@ def collected(tmp_path, *files):
 
 
 def test_control_characters_go_through_as_they_are(tmp_path):
-    controls = "".join(map(chr, [*range(10), 11, 12, *range(14, 32), 127, 0x85, 0x2028, 0xFFFE]))
+    controls = "".join(map(chr, [*range(1, 10), 11, 12, *range(14, 32), 127, 0x85, 0x2028, 0xFFFE]))
     lines = [f"{i} a{controls}b \x1b[31m\x1b]0;title\x07 end" for i in range(40)]
     file = tmp_path / "controls.txt"
     file.write_bytes("".join(line + "\n" for line in lines).encode())
@@ -153,7 +153,7 @@ def test_lone_surrogates_in_a_parquet_column_are_refused(tmp_path):
     file = tmp_path / "surrogates.parquet"
     column = pa.array([b"fine", b"\xed\xa0\x80"]).view(pa.string())
     pq.write_table(pa.table({"text": column}), file)
-    refused("rows", file, "not a readable Parquet file.*utf-8")
+    refused("rows", file, "not a readable Parquet file.*(?i:utf-?8)")
 
 
 @pytest.mark.parametrize("boundary", ["lines", "blank-line"])

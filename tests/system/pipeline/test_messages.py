@@ -98,11 +98,6 @@ BEFORE = {
         ],
     ),
     "a misspelt rule": ("{}", "scorecrd", ["expected the name of a rule", "mean scorecard?"]),
-    "an image among the texts": (
-        OWN.format("notes.txt, photos"),
-        LOSSES,
-        ["corpora.mine.files[1]: found photos/b.txt, a PNG image", "leave it out"],
-    ),
     "a folder without text": (
         OWN.format("nothing"),
         LOSSES,
@@ -112,11 +107,6 @@ BEFORE = {
         OWN.format("notes.txt.gz"),
         LOSSES,
         ["corpora.mine.files[0]: found notes.txt.gz, a gzip archive", "unpack it (gunzip)"],
-    ),
-    "text in UTF-16": (
-        OWN.format("windows.txt"),
-        LOSSES,
-        ["corpora.mine.files[0]: found windows.txt, text in UTF-16", "iconv -f UTF-16 -t UTF-8"],
     ),
     "an alignment that does not exist": (
         FAMILY,
@@ -193,10 +183,6 @@ def pipeline(tmp_path_factory):
     (folder / "empty.txt").touch()
     (folder / "one.txt").write_text("a single document without an end " * 100)
     (folder / "notes.txt.gz").write_bytes(gzip.compress(notes.encode()))
-    (folder / "windows.txt").write_text(notes, encoding="utf-16")
-    (folder / "photos").mkdir()
-    (folder / "photos" / "a.txt").write_text(notes)
-    (folder / "photos" / "b.txt").write_bytes(b"\x89PNG\r\n\x1a\n")
     (folder / "nothing").mkdir()
     (folder / "nothing" / ".hidden").write_text(notes)
     (folder / "family.fasta").write_text(">a\nACGU\n>b\nACGU\n")

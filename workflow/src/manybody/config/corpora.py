@@ -10,7 +10,6 @@ from manybody.data.options import Shares
 from manybody.io.options import Block, Commit, Digest, Seed, Text, key
 
 Split = Literal["train", "validation", "test"]
-FILES = 3  # that are named of a corpus of many
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
 
 
@@ -96,18 +95,6 @@ class OwnFiles(Block):
                 f"found {shown(self.marker)} with boundary {self.boundary}, which does not look "
                 f"for it; expected boundary marker; change it, or leave marker out",
             )
-
-
-def own_texts(config: dict) -> dict[str, str]:
-    """The files of each corpus of one's own files that a source is made of, in words."""
-    used = {source.get("corpus") for source in config.get("sources", {}).values()}
-    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
-    return {
-        name: ", ".join(one["files"][:FILES])
-        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
-        for name, one in own.items()
-        if name in used
-    }
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

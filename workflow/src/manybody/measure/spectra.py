@@ -138,8 +138,11 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         rows=rows,
         save=kept.save,
         progress=kept,
+        law=entry["law"],
+        first=entry["first"],
+        higher=entry["higher"],
+        forwards=entry["forwards"],
         **{largest: entry["orders"]},
-        **{key: entry[key] for key in ("law", "first", "higher", "forwards")},
     )
     tables.write_spectrum(path, done.rows, {"job": job})
     kept.update(entry["forwards"] - kept.done)

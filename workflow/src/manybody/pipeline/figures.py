@@ -4,7 +4,7 @@ import hashlib
 from functools import cache, cached_property
 from pathlib import Path
 
-from manybody.config.corpora import own_texts
+from manybody.config.merge import own_texts
 from manybody.io.atomic import sha256, to_json
 from manybody.io.options import inside
 from manybody.papers import figure_module

@@ -11,7 +11,7 @@ from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from manybody.config.corpora import own_texts
+from manybody.config.merge import own_texts
 from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
@@ -81,7 +81,10 @@ def write(
         )
     text = environment.get_template(TEMPLATE).render(
         results=", ".join(
-            [config["results"], *(f"{text} ({files})" for text, files in own_texts(config).items())]
+            [
+                config["results"],
+                *(f"{text} ({files})" for text, files in own_texts(config).items()),
+            ]
         ),
         verdicts=VERDICTS,
         figures=shown,

@@ -208,12 +208,12 @@ def caption(inputs: Inputs, block: Block) -> str:
     entry, source = inputs.entry, inputs.source
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (
-        "Order spectra: which orders of interaction a model uses along training.\n\n"
+        "Order spectra: orders of interaction that a model uses along training.\n\n"
         r"M\ :sub:`k` is the change of a token's logits that needs k other tokens to be exchanged "
         r"together; it vanishes for a model of order k or less."
         "\n\n"
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
-        "half-times. **(c)** Half-times of all runs, with a bound on the error by contexts; below "
+        "half-times. **(c)** Half-times of all runs, with a bound on their error; below "
         r"by other reference distributions. **(e)** M\ :sub:`k` over the variance at the last "
         f"step; hollow: upper bounds. **(f)** Loss of logits cut at an order in {size} positions "
         "above that of all orders.\n\n"
