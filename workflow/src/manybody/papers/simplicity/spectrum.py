@@ -213,7 +213,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"together; it vanishes for a model of order k or less."
         "\n\n"
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
-        "half-times. **(c)** Half-times of all runs, with a bound on their error; below "
+        "half-times. **(c)** Half-times of all runs, errors at most; below "
         r"by other reference distributions. **(e)** M\ :sub:`k` over the variance at the last "
         f"step; hollow: upper bounds. **(f)** Loss of logits cut at an order in {size} positions "
         "above that of all orders.\n\n"
