@@ -99,7 +99,7 @@ def _text(path: str | Path) -> str:
 
 
 def _is_structure(path: str | Path) -> bool:
-    """Whether a file is a structure by its ending or by what stands in it."""
+    """True if a file is a structure by its ending or by what stands in it."""
     known = Path(str(path).lower().removesuffix(".gz")).suffix in ENDINGS
     return known or re.search(r"^(ATOM  |_atom_site\.)", _text(path), re.MULTILINE) is not None
 

@@ -86,22 +86,19 @@ def pairs(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
 def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
     """The claims of models that no paper knows; `id` is that of the figure."""
     grown, cut, scope = growth(models), pairs(models), _scope(models)
-    half_times = records.judged(
-        f"{id}/half-times",
-        "M_2 comes to half of its end later than M_1",
-        [part for _, part in grown],
-        scope,
-        "the logarithm of the ratio of their half-times is above 0",
-        beyond=True,
-    )
-    alone = records.judged(
-        f"{id}/pairs",
-        "Pairs of tokens alone miss some of the loss of all orders",
-        [part for _, part in cut],
-        scope,
-        "their loss is above that of all orders",
-        beyond=True,
-    )
+    given = {
+        "half-times": (
+            "M_2 comes to half of its end later than M_1",
+            [part for _, part in grown],
+            "the logarithm of the ratio of their half-times is above 0",
+        ),
+        "pairs": (
+            "Pairs of tokens alone miss some of the loss of all orders",
+            [part for _, part in cut],
+            "their loss is above that of all orders",
+        ),
+    }
+    half_times, alone = records.all_judged(id, given, scope, beyond=True)
     return [
         additive(f"{id}/additive", models),
         half_times.says(GROWTH, in_words(grown, math.exp)),
