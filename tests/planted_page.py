@@ -99,7 +99,7 @@ def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
                 records.judged(
                     f"{paper}/{name}/rise", f"({name}): a < b & c", rise, "3 runs", "up"
                 ),
-                records.not_run(f"{paper}/{name}/none", "e < f", "no runs", beyond=True),
+                records.not_run(f"{paper}/{name}/none", "e < f", "no runs"),
             ]
             found.append(stem.with_name(f"{name}.claims.csv"))
             records.write(judged, found[-1])

@@ -219,22 +219,22 @@ def test_what_cannot_be_judged_is_undecided_and_does_not_hide_what_can():
 
 
 def test_a_claim_says_how_it_was_judged():
-    one = judged("i", "s", of(1.0), scope="here", rule="it is above 0", beyond=True)
+    one = judged("i", "s", of(1.0), scope="here", rule="it is above 0", reference="table 1")
     assert (one.rule, one.because) == ("it is above 0", "1: 1.00 (0.80 to 1.20)")
-    assert (one.scope, one.beyond, one.verdict) == ("here", True, "yes")
+    assert (one.scope, one.cited, one.verdict) == ("here", "s (table 1)", "yes")
     two = judged("i", "s", [of(1.0), of(0.1)], **RULES)
     assert two.rule == "all of 2 comparisons: it is above 0"
     assert two.because == "1 yes, 1 undecided; 0.1: 0.10 (-0.10 to 0.30)"
     assert judged("i", "s", [of(1.0)] * 2, **RULES, share=1.0).rule.startswith("all, or none, of 2")
     assert judged("i", "s", [of(1.0)] * 4, **RULES, share=0.75).rule.startswith("at least 75% of 4")
-    assert not judged("i", "s", of(1.0), **RULES).beyond
+    assert judged("i", "s", of(1.0), **RULES).cited == "s"
 
 
 def test_nothing_to_compare_is_not_run():
-    found = judged("i", "s", [], scope="here", rule="it is above 0", beyond=True)
+    found = judged("i", "s", [], scope="here", rule="it is above 0", reference="table 1")
     assert (found.verdict, found.because) == ("not-run", "there is nothing to compare")
     assert math.isnan(found.value)
-    assert (found.scope, found.beyond) == ("here", True)
+    assert (found.scope, found.reference) == ("here", "table 1")
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_nothing_to_compare_is_not_run():
 def test_claims_come_back_from_their_file(tmp_path):
     made = [
         judged("a", 'A "statement", with\na line', [of(1 / 3), of(0.1)], **RULES),
-        judged("b", "s", of(math.inf, 0.0), **RULES, beyond=True),
+        judged("b", "s", of(math.inf, 0.0), **RULES, reference="table 1"),
         claims.not_run("c", "s", "no second corpus"),
     ]
     claims.write(made, tmp_path / "c.csv")

@@ -201,7 +201,7 @@ def test_what_was_planted_is_what_the_claims_find(planted):
     # Seed 3 does not tell; layer 1 is before layer 2 in seeds 1, 5 and 7.
     assert part(order, "from the last to the first").value == pytest.approx(4 / 7)
     assert claims["recipes"].value == pytest.approx(0.15, abs=0.03)
-    assert [claim.beyond for claim in claims.values()] == [False] * 4 + [True]
+    assert [claim.reference[:6] for claim in claims.values()] == ["figure"] * 4 + [""]
 
 
 def test_lines_that_are_planted_wrong_fail(tmp_path):

@@ -1,5 +1,6 @@
 """The page of results, which is made of a template and the claim records of the gallery."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -10,10 +11,19 @@ from schemas import results
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = claims.Claim(
-    "potts/fig3/peak", "The loss | peaks", 41.52, 36.8, 46.3, "M is 28 to 60", "yes", "", ""
+    "potts/fig3/peak",
+    "A | b",
+    41.52,
+    36.8,
+    46.3,
+    "M is 28 to 60",
+    "yes",
+    "",
+    "",
+    "figure 3",
 )
-OTHER = claims.not_run("potts/fig2/best", "Rates are best", "one seed")
-FOUND = claims.judged("potts/fig2/more", "More is found", [], "", "it is so", beyond=True)
+OTHER = claims.not_run("potts/fig2/best", "Rates are best", "one seed", reference="figure 2a")
+FOUND = claims.judged("potts/fig2/more", "More is found", [], "", "it is so")
 
 
 @pytest.fixture
@@ -33,8 +43,8 @@ def test_a_field_is_a_number_with_its_interval_or_a_verdict(root):
 def test_a_table_has_a_papers_records_and_links_the_picture(root):
     found = results.filled("[[table potts]]", root).splitlines()[2:]
     assert found == [
-        "| The loss \\| peaks | **yes** | 41.5 (36.8 to 46.3) | [fig3](gallery/potts-fig3.png) |",
-        "| Rates are best | not-run |  | [fig2](gallery/potts-fig2.png) |",
+        "| A \\| b (figure 3) | **yes** | 41.5 (36.8 to 46.3) | [fig3](gallery/potts-fig3.png) |",
+        "| Rates are best (figure 2a) | not-run |  | [fig2](gallery/potts-fig2.png) |",
     ]
     assert "More is found" in results.filled("[[beyond]]", root)
     assert results.filled("[[table simplicity]]", root) == results.HEAD
@@ -49,3 +59,16 @@ def test_links_of_the_page_lead_somewhere():
     text = (ROOT / results.PAGE).read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert (ROOT / "docs" / link).exists(), link
+
+
+def test_references_of_claims_are_those_of_the_papers():
+    with (ROOT / "docs/science/references.csv").open(encoding="utf-8", newline="") as opened:
+        known = {(row["paper"], row["reference"]) for row in csv.DictReader(opened)}
+    found = {
+        (claim.id.partition("/")[0], claim.reference)
+        for path in (ROOT / results.GALLERY).rglob("*claims.csv")
+        for claim in claims.read(path)
+        if claim.reference
+    }
+    assert found <= known
+    assert {paper for paper, _ in found} == {paper for paper, _ in known}

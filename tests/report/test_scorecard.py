@@ -10,13 +10,14 @@ from manybody.report import scorecard
 @pytest.fixture
 def paths(tmp_path):
     above, below = records.above("up", 0.5, 0.01), records.above("up | down", -0.5, 0.01)
+    rest = {"scope": "3 runs", "rule": "it is up", "reference": "figure 4"}
     made = {
         "simplicity/fig4": [
-            records.judged("simplicity/fig4/a", "|V| in a name", above, "3 runs", "it is up"),
-            records.judged("simplicity/fig4/b", "It is up", [above, below], "3 runs", "it is up"),
-            records.not_run("simplicity/fig4/c", "Order 33", "L = 16"),
+            records.judged("simplicity/fig4/a", "|V| in a name", above, **rest),
+            records.judged("simplicity/fig4/b", "It is up", [above, below], **rest),
+            records.not_run("simplicity/fig4/c", "Order 33", "L = 16", reference="figure 4"),
         ],
-        "potts/fig3": [records.judged("potts/fig3/a", "Ours", above, "s", "up", beyond=True)],
+        "potts/fig3": [records.judged("potts/fig3/a", "Ours", above, "s", "up")],
     }
     found = []
     for name, claims in made.items():
@@ -44,12 +45,12 @@ def test_a_claim_has_one_line_with_verdict_number_and_reason(paths, tmp_path):
     found = lines(paths, tmp_path)
     number = "0.500 (0.480 to 0.520)"
     assert found["What the papers claim"] == [
-        ["simplicity fig4", "¦V¦ in a name", "**yes**", number, f"up: {number}"],
+        ["simplicity fig4", "¦V¦ in a name (figure 4)", "**yes**", number, f"up: {number}"],
         [
-            *("simplicity fig4", "It is up", "**no**", "-0.500 (-0.520 to -0.480)"),
+            *("simplicity fig4", "It is up (figure 4)", "**no**", "-0.500 (-0.520 to -0.480)"),
             "1 yes, 1 no; up ¦ down: -0.500 (-0.520 to -0.480)",
         ],
-        ["simplicity fig4", "Order 33", "not-run", "", "L = 16"],
+        ["simplicity fig4", "Order 33 (figure 4)", "not-run", "", "L = 16"],
     ]
 
 

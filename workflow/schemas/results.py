@@ -51,7 +51,9 @@ def table(found, paper: str | None) -> str:
 
 
 def _belongs(claim: Claim, paper: str | None) -> bool:
-    return claim.beyond if paper is None else claim.id.startswith(f"{paper}/") and not claim.beyond
+    if paper is None:
+        return not claim.reference
+    return bool(claim.reference) and claim.id.startswith(f"{paper}/")
 
 
 def _row(claim: Claim) -> str:
@@ -60,7 +62,7 @@ def _row(claim: Claim) -> str:
     number = claims.written(claim.value, claim.low, claim.high) if run else ""
     stem = figure if paper == "simplicity" else f"{paper}-{figure}"
     picture = f"[{figure}](gallery/{stem}.png)"
-    cells = (claim.statement, f"**{claim.verdict}**" if run else claim.verdict, number, picture)
+    cells = (claim.cited, f"**{claim.verdict}**" if run else claim.verdict, number, picture)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

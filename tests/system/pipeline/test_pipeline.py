@@ -185,8 +185,8 @@ def test_page_and_scorecard_gather_every_claim_and_figure(smoke):
     scorecard = (smoke.results / "scorecard.md").read_text(encoding="utf-8")
     for path in (smoke.results / "figures").rglob("*.claims.csv"):
         for claim in claims.read(path):
-            assert claim.statement in page
-            assert claim.statement.replace("|", "\\|") in scorecard
+            assert claim.cited in page
+            assert claim.cited.replace("|", "\\|") in scorecard
     for paper, figure in EVERY:
         assert f'href="figures/{paper}/{figure}.pdf"' in page
     assert page.count("data:image/png;base64,") == page.count("<article") >= len(EVERY)

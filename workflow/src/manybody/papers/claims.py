@@ -115,9 +115,9 @@ class Claim:
     id: {paper}/{figure}/{name}, unique in a run. statement: one sentence that a reader of the paper
     recognises, with section or figure. value, low, high: those of the comparison that decides.
     rule: what would be yes, and what no. scope: corpus, scale, runs. because: how the verdict came
-    about. beyond: whether the statement was found here, and no paper makes it. parts: the
-    comparisons that count, which are not written to files. sentence: what was found, with
-    intervals, for the head of the page and the end of a run.
+    about. reference: section, figure or table of the paper that makes the statement, empty where
+    it was found here. parts: the comparisons that count, which are not written to files. sentence:
+    what was found, with intervals, for the head of the page and the end of a run.
     """
 
     id: str
@@ -129,9 +129,14 @@ class Claim:
     verdict: Literal[VERDICTS]
     scope: str
     because: str
-    beyond: bool = False
+    reference: str = ""
     parts: tuple[Comparison, ...] = ()
     sentence: str = ""
+
+    @property
+    def cited(self) -> str:
+        """The statement, with its reference in brackets where it has one."""
+        return f"{self.statement} ({self.reference})" if self.reference else self.statement
 
     def says(self, sentence: str, values: Sequence[str]) -> "Claim":
         """The claim with a sentence, whose {} is the values; the claim as it is without any."""
@@ -145,7 +150,7 @@ def judged(
     scope: str,
     rule: str,
     share: float | str = ALL,
-    beyond: bool = False,
+    reference: str = "",
 ) -> Claim:
     """The claim that comparisons decide together.
 
@@ -156,7 +161,7 @@ def judged(
     """
     parts = (parts,) if isinstance(parts, Comparison) else tuple(parts)
     if not parts:
-        return not_run(id, statement, "there is nothing to compare", scope, beyond)
+        return not_run(id, statement, "there is nothing to compare", scope, reference)
     count, answers = len(parts), [part.verdict() for part in parts]
     if share == ALL:
         refuted = [part for part in parts if part.verdict(_widened(part, count)) == "no"]
@@ -181,7 +186,7 @@ def judged(
     because = str(shown) if count == 1 else f"{counts}; {shown}"
     ends = shown.interval()
     return Claim(
-        id, statement, shown.value, *ends, counted + rule, verdict, scope, because, beyond, parts
+        id, statement, shown.value, *ends, counted + rule, verdict, scope, because, reference, parts
     )
 
 
@@ -189,18 +194,18 @@ def all_judged(
     prefix: str,
     given: Mapping[str, tuple[str, Iterable[Comparison], str]],
     scope: str,
-    beyond: bool = False,
+    reference: str = "",
 ) -> list[Claim]:
     """Claims by the last part of their names: statement, comparisons and rule of each."""
     return [
-        judged(f"{prefix}/{name}", statement, parts, scope, rule, beyond=beyond)
+        judged(f"{prefix}/{name}", statement, parts, scope, rule, reference=reference)
         for name, (statement, parts, rule) in given.items()
     ]
 
 
-def not_run(id: str, statement: str, reason: str, scope: str = "", beyond: bool = False) -> Claim:
+def not_run(id: str, statement: str, reason: str, scope: str = "", reference: str = "") -> Claim:
     """A claim for which a run has not got what it needs, and why."""
-    return Claim(id, statement, *[math.nan] * 3, "", "not-run", scope, reason, beyond)
+    return Claim(id, statement, *[math.nan] * 3, "", "not-run", scope, reason, reference)
 
 
 def _widened(part: Comparison, count: int) -> float:

@@ -52,7 +52,7 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
             _line(paper, figure, claim)
             for (paper, figure), claims in found.items()
             for claim in claims
-            if claim.beyond == beyond
+            if beyond != bool(claim.reference)
         ]
         if rows:
             lines += [title, "", *HEAD, *rows, ""]
@@ -62,7 +62,7 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
 
 def _line(paper: str, figure: str, claim: Claim) -> str:
     verdict = claim.verdict if claim.verdict == "not-run" else f"**{claim.verdict}**"
-    cells = [f"{paper} {figure}", claim.statement, verdict, number(claim), claim.because]
+    cells = [f"{paper} {figure}", claim.cited, verdict, number(claim), claim.because]
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 

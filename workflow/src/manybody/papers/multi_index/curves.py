@@ -160,7 +160,7 @@ def claims(figure: str, tables: Tables, rows: Mapping[str, dict]) -> list[record
         if not isinstance(parts, str) and all(part.unusable for part in parts):
             parts = "; ".join(map(str, parts))
         if isinstance(parts, str):
-            left = parts, row["scope"], row.get("beyond", False)
+            left = parts, row["scope"], row.get("reference", "")
             found.append(records.not_run(id_, row["statement"], *left))
         else:
             found.append(records.judged(id_, parts=parts, **row))

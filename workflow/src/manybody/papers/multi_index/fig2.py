@@ -158,13 +158,15 @@ def claims(tables: Tables) -> list[records.Claim]:
     apart = "; message passing starts informed of both layers, so it is not counted"
     rows = {
         "last-layer-first": dict(
-            statement=f"The last layer is learned first, {methods} (fig. 2)",
+            statement=f"The last layer is learned first, {methods}",
+            reference="figure 2",
             scope=right if informed else f"{left}; {right}",
             rule=f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1"
             + (apart if informed else ""),
         ),
         "public-times": dict(
-            statement="Layers are learned when those of the public runs are (fig. 2)",
+            statement="Layers are learned when those of the public runs are",
+            reference="figure 2",
             scope=f"{left}; {right}",
             rule=f"times and ends are near the public ones, epochs within {EPOCH_SHARE:.0%}",
         ),

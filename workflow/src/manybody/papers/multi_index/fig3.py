@@ -217,18 +217,21 @@ def claims(tables: Tables) -> list[records.Claim]:
     smallest = "the smallest gap over c is above 0 by three standard errors"
     rows = {
         "public-overlaps": dict(
-            statement="Three layers: the overlaps are those of the public repository (fig. 3 left)",
+            statement="Three layers: the overlaps are those of the public repository",
+            reference="figure 3, left",
             scope=f"{left}, {channel(tables.entries['deep_regularised'])}",
             rule=f"the largest difference over alpha is below {SAME_OVERLAP:g}",
         ),
         "shared-threshold": dict(
-            statement="Three layers: the two shallow layers share a threshold (fig. 3 left)",
+            statement="Three layers: the two shallow layers share a threshold",
+            reference="figure 3, left",
             scope=left,
             rule=f"their relative gap is below {SHARED:.0%}{no_if}",
             share=1.0,
         ),
         "last-layer-first": dict(
-            statement="The last layer is learned before the first at every c (fig. 3)",
+            statement="The last layer is learned before the first at every c",
+            reference="figure 3",
             scope=f"three tied layers at {over_c}; two untied layers at {len(untied['skips'])} c",
             rule=smallest,
         ),
@@ -237,17 +240,16 @@ def claims(tables: Tables) -> list[records.Claim]:
             "most 1",
             scope=f"three tied layers at {over_c}, {curves.sampled(deep)}",
             rule=smallest,
-            beyond=True,
         ),
         "classifier-first-layer-first": dict(
-            statement=f"In a classifier ({', '.join(texts)}) the first layer settles first "
-            "(fig. 3 right)",
+            statement=f"In a classifier ({', '.join(texts)}) the first layer settles first",
+            reference="figure 3, right",
             scope="; ".join(f"{text}, {runs}" for text, runs in texts.items()),
             rule=f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
         ),
         "public-similarities": dict(
-            statement="The layers of the classifier settle when those of the public runs do "
-            "(fig. 3 right)",
+            statement="The layers of the classifier settle when those of the public runs do",
+            reference="figure 3, right",
             scope="TREC, BERT's tokeniser",
             rule=f"starts, steps within {STEP_SHARE:.0%} and ends are near the public ones",
         ),

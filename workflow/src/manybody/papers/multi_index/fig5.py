@@ -59,7 +59,8 @@ def claims(tables: Tables) -> list[records.Claim]:
     """True if a better layer 2 makes a better layer 1."""
     entry = tables.entries["fixed_overlap"]
     row = dict(
-        statement="The better the last layer is known, the more is learned of the first (fig. 5)",
+        statement="The better the last layer is known, the more is learned of the first",
+        reference="figure 5",
         scope=f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
         f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
         rule=f"no step of Q11 is below -{NO_FALL:g} by three standard errors",

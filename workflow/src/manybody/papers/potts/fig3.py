@@ -32,13 +32,12 @@ RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
 RESAMPLES = 1000  # of the realisations, for errors of places
 STATEMENTS = {
-    "square-peak": "The square loss peaks at as many samples as unknowns (fig. 3 left)",
-    "square-start": "The square loss does not decay at first (fig. 3 left)",
-    "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3 (fig. 3 "
-    "right)",
-    "logistic-rise": "The logistic test loss rises to its peak and falls after it (fig. 3 right)",
-    "logistic-training": "The peak is where the training loss leaves 0 (fig. 3 right)",
-    "logistic-decay": "More weight decay lowers the peak (fig. 3 right)",
+    "square-peak": "The square loss peaks at as many samples as unknowns",
+    "square-start": "The square loss does not decay at first",
+    "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3",
+    "logistic-rise": "The logistic test loss rises to its peak and falls after it",
+    "logistic-training": "The peak is where the training loss leaves 0",
+    "logistic-decay": "More weight decay lowers the peak",
 }
 
 
@@ -156,6 +155,7 @@ def claims(tables: Tables) -> list[records.Claim]:
             parts,
             square if name.startswith("square") else logistic,
             inside if name in ("logistic-peak", "logistic-training") else above,
+            reference=f"figure 3, {'left' if name.startswith('square') else 'right'}",
         )
         for name, parts in _comparisons(tables, simulated).items()
     ]

@@ -96,7 +96,6 @@ def claims(tables: Tables) -> list[records.Claim]:
             records.near("slope of log err_J by log M", *tables.slope, *SLOPE, runs=tables.runs),
             scope=f"{tables.runs} samples, L = {tables.length}",
             rule=f"the slope is {SLOPE[0]:g} within {SLOPE[1]:g}",
-            beyond=True,
         )
     ]
 

@@ -49,7 +49,6 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
         parts,
         _scope(models),
         "it is above one half",
-        beyond=True,
     )
     law = CONTEXTS[models[0].entry.get("law", "text")]
     return claim.says(
@@ -98,7 +97,7 @@ def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
             "their loss is above that of all orders",
         ),
     }
-    half_times, alone = records.all_judged(id, given, scope, beyond=True)
+    half_times, alone = records.all_judged(id, given, scope)
     return [
         additive(f"{id}/additive", models),
         half_times.says(GROWTH, in_words(grown, math.exp)),

@@ -188,21 +188,18 @@ def compare(
     return compared
 
 
-def claim(
-    id: str, about: str, compared: Sequence[Compared], scope: str, beyond: bool = False
-) -> records.Claim:
+def claim(id: str, about: str, compared: Sequence[Compared], scope: str) -> records.Claim:
     """The claim that the order sets the time, on which all pairs and both definitions must agree.
 
-    about: the figure or the clones, in the statement.
+    about: the clones, in the statement; empty where all of a figure are compared.
     """
     return records.judged(
         id,
-        f"At equal loss of the generators their order sets the time ({about})",
+        f"At equal loss of the generators their order sets the time{about and f' ({about})'}",
         [part for one in compared for part in one.parts()],
         scope,
         f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
         share=1.0,
-        beyond=beyond,
     )
 
 

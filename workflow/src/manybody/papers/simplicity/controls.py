@@ -282,7 +282,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             "the half-time of the next order is later",
         ),
     }
-    return records.all_judged("simplicity/controls", given, design.student.scope, beyond=True)
+    return records.all_judged("simplicity/controls", given, design.student.scope)
 
 
 def _parts(

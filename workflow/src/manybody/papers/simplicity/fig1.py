@@ -70,7 +70,7 @@ def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None =
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
-    return learning.claims("fig1", "figure 1", tables.compared, tables.student.scope)
+    return learning.claims("fig1", tables.compared, tables.student.scope, "figure 1")
 
 
 @style.in_house_style

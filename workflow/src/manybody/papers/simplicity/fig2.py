@@ -103,23 +103,24 @@ def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
 
 STATEMENTS = {
     "lines": (
-        "Conditionals of each order of interaction have a lower loss than those of the order below "
-        "(figure 2b)",
+        "Conditionals of each order of interaction have a lower loss than those of the order below",
         _lines,
         "a line lies above the next by three standard errors, or on the training set",
+        "figure 2b",
     ),
     "shallow-networks": (
-        "One layer ends at the 2-body line; two layers rest there and end at the 3-body line "
-        "(figure 2b)",
+        "One layer ends at the 2-body line; two layers rest there and end at the 3-body line",
         _shallow,
         f"{of_seeds.MOST}; a run is on a line within {ON_LINE:g} nats of it, and rests there for "
         f"{PLATEAU:g} epochs or more",
+        "figure 2b",
     ),
     "three-layers": (
         "The deepest network rests at each line below the order of the data, then comes to the "
-        "true conditionals (figure 2b)",
+        "true conditionals",
         _deepest,
         f"{of_seeds.MOST}; {of_seeds.GAP}",
+        "figure 2b",
     ),
     "layer-order": of_seeds.LAYER_ORDER,
     "recipes": of_seeds.RECIPES,

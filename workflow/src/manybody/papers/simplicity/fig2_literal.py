@@ -8,7 +8,7 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
-from manybody.papers.simplicity.fig2_seeds import BEYOND, claims_of
+from manybody.papers.simplicity.fig2_seeds import claims_of
 
 
 class Block(Figure):
@@ -38,15 +38,15 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 def claims(tables: style.Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
-    shown = [one for name, one in fig2.STATEMENTS.items() if name not in BEYOND]
+    shown = [one for one in fig2.STATEMENTS.values() if one[-1]]
 
     def compare(found: staircase.Staircase) -> list[records.Comparison]:
-        parts = [part for _, comparisons, _ in shown for part in comparisons(found)]
+        parts = [part for _, comparisons, *_ in shown for part in comparisons(found)]
         return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
 
-    rules = "; ".join(rule for _, _, rule in shown[1:])
+    rules = "; ".join(rule for _, _, rule, _ in shown[1:])
     text = "The paper's literal recipe for J and U gives the staircase of figure 2"
-    statement = text, compare, f"lines in the order of interaction; {rules}"
+    statement = text, compare, f"lines in the order of interaction; {rules}", "figure 2b"
     sources = [part.found for part in tables.found]
     return list(claims_of("fig2_literal", {"staircase": statement}, sources))
 

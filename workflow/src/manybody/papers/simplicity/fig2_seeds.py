@@ -187,23 +187,25 @@ GAP = (
     f"less than {CLOSED[0]:.0%}; between them the answer hangs on the threshold"
 )
 LAYER_ORDER = (
-    "The last layer moves first, then the others down to the first (figure 2c)",
+    "The last layer moves first, then the others down to the first",
     layer_order,
     f"every seed does in which checkpoints tell (mean square displacement above {MOVED:g}), of at "
     f"least {ENOUGH}",
+    "figure 2c",
 )
 RECIPES = (
     "Another training recipe closes the gap to the true conditionals in more of its runs",
     recipes,
     f"the share of runs that close {', '.join(f'{least:.0%}' for least in CLOSED)} of the gap is "
     "larger each time, by Fisher's exact test, one-sided at 2.5 % either way",
+    "",
 )
-BEYOND = ("recipes",)  # names of statements that the paper does not make
 OF_FIRST_RECIPE = {
     "three-layers": (
-        "The deepest network comes to the true conditionals (figure 2b)",
+        "The deepest network comes to the true conditionals",
         lambda found: [closed(found.deepest, found.lines)],
         GAP,
+        "figure 2b",
     ),
     "layer-order": LAYER_ORDER,
 }
@@ -224,17 +226,17 @@ def claims_of(
     """
     scope = "; ".join(one.scope for one in sources)
     mixed = next((one for one in sources if len(one.predictions) > 1), None)
-    for name, (text, compare, rule) in statements.items():
-        id, beyond = f"simplicity/{figure}/{name}", name in BEYOND
+    for name, (text, compare, rule, reference) in statements.items():
+        id = f"simplicity/{figure}/{name}"
         parts = [part for source in sources for part in compare(source)]
-        if beyond and not parts:
+        if not (reference or parts):
             continue
         if mixed:
             tested = " and ".join(map(str, mixed.predictions))
             reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-            yield not_run(id, text, reason, scope, beyond)
+            yield not_run(id, text, reason, scope, reference)
         else:
-            yield judged(id, text, parts, scope, rule, beyond=beyond)
+            yield judged(id, text, parts, scope, rule, reference=reference)
 
 
 # --- The picture ----------------------------------------------------------------------------------

@@ -258,33 +258,33 @@ def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
 
 
-STATEMENTS = {  # by name the statement, its rule, and whether it is beyond the paper
+STATEMENTS = {  # by name the statement, its rule, and where the paper has it
     "quality": (
-        "A generator of higher order is better, and BERT is best (figure 3a)",
+        "A generator of higher order is better, and BERT is best",
         "its loss on the same test sequences is lower by three standard errors",
-        False,
+        "figure 3a",
     ),
     "settled": (
-        "The chains' scores settle (figure 3b)",
+        "The chains' scores settle",
         f"the score moves by less than {DRIFT:.0%} of its total change in the last "
         f"quarter of the sweeps",
-        False,
+        "figure 3b",
     ),
     "sweeps": (
-        "The losses on clones of 20 and of 70 sweeps are the same (figure 3c)",
+        "The losses on clones of 20 and of 70 sweeps are the same",
         f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
-        False,
+        "figure 3c",
     ),
     "samples": (
-        "The clones are samples of their models (figure 3b)",
+        "The clones are samples of their models",
         f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
         f"is left, chains from text and from noise do not differ by two standard errors",
-        True,
+        "",
     ),
     "new-text": (
-        "The test text that chains start from is new to the models (figure 3)",
+        "The test text that chains start from is new to the models",
         f"less than {VERBATIM:.0%} of its blocks stand in the training text",
-        True,
+        "",
     ),
 }
 
@@ -293,8 +293,10 @@ def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
     parts, scope = tables.parts, tables.scope
     found = [
-        records.judged(f"simplicity/fig3/{name}", words, parts[name], scope, rule, beyond=beyond)
-        for name, (words, rule, beyond) in STATEMENTS.items()
+        records.judged(
+            f"simplicity/fig3/{name}", words, parts[name], scope, rule, reference=reference
+        )
+        for name, (words, rule, reference) in STATEMENTS.items()
     ]
     return [found[0].says(*tables.said), *found[1:]]
 

@@ -149,17 +149,17 @@ def _starts(student: Evaluated, block: Block) -> list[records.Comparison]:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, and the controls of order against quality, score and starts."""
-    return claims_of(tables, "fig4", "figure 4")
+    return claims_of(tables, "fig4")
 
 
-def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
-    """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
+def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
+    """The claims of figure 4 or 5 of the paper."""
     id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
     alone = f"{scope}, these generators"
     return [
-        *learning.claims(figure, where, tables.ladder | tables.text, scope),
-        comparison.claim(id_, where, list(tables.pairs.values()), alone, beyond=True),
-        *learning.claims(figure, where, tables.controls, scope, beyond=True),
+        *learning.claims(figure, tables.ladder | tables.text, scope, f"figure {figure[3:]}"),
+        comparison.claim(id_, "", list(tables.pairs.values()), alone),
+        *learning.claims(figure, tables.controls, scope),
     ]
 
 

@@ -14,8 +14,12 @@ class Block(Figure4):
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Those about the ladder; the others, on original text and controls, are those of figure 4."""
-    where = "figure 4, generators with LayerNorm"
-    return learning.claims("fig4_paper", where, tables.ladder, tables.student.scope)
+    return learning.claims(
+        "fig4_paper",
+        tables.ladder,
+        f"{tables.student.scope}, generators with LayerNorm",
+        "figure 4",
+    )
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -13,7 +13,7 @@ class Block(Figure4):
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Those of figure 4 for this student."""
-    return claims_of(tables, "fig5", "figure 5")
+    return claims_of(tables, "fig5")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

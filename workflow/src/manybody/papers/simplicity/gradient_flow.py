@@ -82,17 +82,17 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     scope = f"L = {flow.entry['length']}, moments of the data, seed {flow.entry['seed']}"
     given = {
         "closed-form": (
-            "Without B the modes of a follow their closed form (section 3.1, equation 13)",
+            "Without B the modes of a follow their closed form, equation 13",
             _modes(flow),
             f"the largest difference is below {CLOSED_FORM:g}",
         ),
         "gaussian": (
-            "Gaussian data leave only the linear solution: B never grows (section 3.1)",
+            "Gaussian data leave only the linear solution: B never grows",
             _rises(flow),
             "the largest relative step of |B|, less that of the weight decay, is not above 0",
         ),
         "growth": (
-            "Skewed data let B grow at the rate of equation 14, where it is positive (section 3.1)",
+            "Skewed data let B grow at the rate of equation 14, where it is positive",
             _growth(flow),
             f"the measured rate of the fastest mode is that of (14) within {RATE:g}",
         ),
@@ -102,7 +102,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             "the loss ends below the best linear one where B has grown, and stays elsewhere",
         ),
     }
-    return records.all_judged("simplicity/gradient_flow", given, scope)
+    return records.all_judged("simplicity/gradient_flow", given, scope, "section 3.1")
 
 
 def _modes(flow: Table) -> Iterator[records.Comparison]:

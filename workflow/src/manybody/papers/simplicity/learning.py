@@ -56,20 +56,18 @@ STATEMENTS = {  # by name: the statement, and what its comparisons must show
 
 def claims(
     figure: str,
-    where: str,
     compared: Mapping[str, Sequence[Comparison]],
     scope: str,
-    beyond: bool = False,
+    reference: str = "",
 ) -> list[Claim]:
     """A claim for each of the `STATEMENTS` whose comparisons are given.
 
-    where: the figure's name in the paper. beyond: true of statements that no paper makes.
+    reference: of the paper that makes these statements.
     """
     given = {
-        name: (f"{STATEMENTS[name][0]} ({where})", parts, STATEMENTS[name][1])
-        for name, parts in compared.items()
+        name: (STATEMENTS[name][0], parts, STATEMENTS[name][1]) for name, parts in compared.items()
     }
-    return all_judged(f"simplicity/{figure}", given, scope, beyond)
+    return all_judged(f"simplicity/{figure}", given, scope, reference)
 
 
 # --- Curves --------------------------------------------------------------------------------------

@@ -142,8 +142,7 @@ def claims(tables: Tables) -> list[records.Claim]:
         ),
     }
     found = {
-        name: records.judged(f"simplicity/spectrum/{name}", *one, beyond=True)
-        for name, one in given.items()
+        name: records.judged(f"simplicity/spectrum/{name}", *one) for name, one in given.items()
     }
     grown = answers.in_words(answers.growth(students), math.exp)
     found["half-times"] = found["half-times"].says(answers.GROWTH, grown)

@@ -142,7 +142,6 @@ def claims(tables: Tables) -> list[records.Claim]:
             f"{student.label} on {student.about['source']}, one run, all contexts enumerated",
             f"the loss is within {NEAR} nats of the truth's, shares of the variance are within "
             f"{SHARES}, and a share of the model of pairs is not",
-            beyond=True,
         )
     ]
 

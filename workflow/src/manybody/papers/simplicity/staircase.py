@@ -356,8 +356,8 @@ def order_colour(order: int) -> str:
 # --- What is judged -------------------------------------------------------------------------------
 
 
-# A statement, the comparisons for it, and the rule of one of them.
-Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str]
+# A statement, the comparisons for it, the rule of one of them, and where the paper has it.
+Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str, str]
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
     }
     shown = {name: one for name, one in given.items() if one[1]}  # of which there are comparisons
     prefix = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
-    return records.all_judged(prefix, shown, student.name, beyond=True)
+    return records.all_judged(prefix, shown, student.name)
 
 
 # --- Panels ---------------------------------------------------------------------------------------

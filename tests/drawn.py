@@ -1,0 +1,111 @@
+"""Compares what a figure draws with the rows of its table: lines, points, error bars, bands, maps."""
+
+from collections import defaultdict
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.ticker import FixedFormatter
+
+CLOSE = 1e-6  # relative
+GUIDE, MOVED = "guide", "moved"
+
+
+def strangers(figure, table) -> list[str]:
+    """What of a figure no row of its table (x, y, y_err; maps: value) has.
+
+    A point is a row's (x, y); on an axis of names, and where its artist has the gid `MOVED`, it has
+    a row's number on the other axis. The two ends of an error bar, and of a band at each x, are
+    y - y_err and y + y_err of one row, or the y of two rows. A straight line over all of an axes
+    stands at a row's number; one with the gid `GUIDE` marks a limit and is left out.
+    """
+    found = []
+    for axes in figure.findobj(Axes):
+        rows = _Rows(axes, table)
+        for artist in [*axes.lines, *axes.collections, *axes.images]:
+            if artist.get_gid() != GUIDE and artist.get_visible():
+                name = axes.get_title("left") or axes.get_ylabel()
+                found += [f"{name!r}, {type(artist).__name__}: {one}" for one in rows.lack(artist)]
+    return found
+
+
+class _Rows:
+    """The rows of a table, as one axes may show them."""
+
+    def __init__(self, axes, table):
+        self.axes = axes
+        self.names = [
+            isinstance(one.get_major_formatter(), FixedFormatter)
+            for one in (axes.xaxis, axes.yaxis)
+        ]
+        self.values = table["value"].to_numpy(float) if "value" in table else np.empty(0)
+        x, y = (table[name].to_numpy(float) for name in ("x", "y") if name in table)
+        error = np.nan_to_num(table["y_err"].to_numpy(float)) if "y_err" in table else 0 * y
+        self.x, self.y, self.ends = x, y, np.column_stack([y - error, y + error])
+
+    def lack(self, artist) -> list[str]:
+        """The first place of an artist that no row has; nothing where there is none."""
+        if hasattr(artist, "get_array") and artist in self.axes.images:
+            shown = np.ma.masked_invalid(artist.get_array()).compressed()
+            wrong = [value for value in shown if not _near(value, self.values).any()]
+        elif isinstance(artist, PolyCollection):
+            wrong = [one for path in artist.get_paths() for one in self._edges(path.vertices)]
+        elif isinstance(artist, LineCollection):
+            wrong = [one.tolist() for one in artist.get_segments() if not self._bar(one)]
+        elif isinstance(artist, PathCollection):
+            wrong = self._points(np.asarray(artist.get_offsets(), float), artist)
+        else:
+            wrong = self._line(artist)
+        return [str(wrong[0])] if wrong else []
+
+    def _line(self, line) -> list:
+        for number, straight in enumerate(
+            (self.axes.get_xaxis_transform, self.axes.get_yaxis_transform)
+        ):
+            if line.get_transform() == straight():
+                level = float(np.ravel(line.get_xydata()[:, number])[0])
+                return [] if self._number(level) else [level]
+        return self._points(np.asarray(line.get_xydata(), float), line)
+
+    def _points(self, points: np.ndarray, artist) -> list:
+        moved = artist.get_gid() == MOVED
+        return [
+            one.tolist()
+            for one in points[np.isfinite(points).all(axis=1)]
+            if not (
+                self._number(one[self.names[0]])
+                if any(self.names)
+                else self._number(one[0]) or self._number(one[1])
+                if moved
+                else (_near(one[0], self.x) & _near(one[1], self.y)).any()
+            )
+        ]
+
+    def _number(self, value: float) -> bool:
+        return bool(_near(value, self.x).any() or _near(value, self.y).any())
+
+    def _pair(self, low: float, high: float, at: np.ndarray) -> bool:
+        """True if two numbers are the ends of one row, or y of two rows, of those `at`."""
+        own = _near(low, self.ends[at, 0]) & _near(high, self.ends[at, 1])
+        return own.any() or _near(low, self.y[at]).any() and _near(high, self.y[at]).any()
+
+    def _bar(self, segment: np.ndarray) -> bool:
+        (x, low), (end, high) = segment
+        if x == end and not self.names[0]:
+            return self._pair(low, high, _near(x, self.x))
+        everywhere = np.ones(len(self.y), bool)
+        return self._pair(*((low, high) if x == end else sorted((x, end))), everywhere)
+
+    def _edges(self, vertices: np.ndarray) -> list:
+        heights = defaultdict(list)
+        for x, y in vertices:
+            heights[x].append(y)
+        return [
+            (x, min(ys), max(ys))
+            for x, ys in heights.items()
+            if not self._pair(min(ys), max(ys), _near(x, self.x))
+        ]
+
+
+def _near(value: float, numbers: np.ndarray) -> np.ndarray:
+    return np.abs(numbers - value) <= CLOSE * np.maximum(abs(value), 1e-9)
