@@ -1,4 +1,4 @@
-"""Compares what a figure draws with the rows of its table: lines, points, error bars, bands, maps."""
+"""Compares what a figure draws with its table: lines, points, error bars, bands, maps."""
 
 from collections import defaultdict
 
@@ -87,7 +87,7 @@ class _Rows:
     def _pair(self, low: float, high: float, at: np.ndarray) -> bool:
         """True if two numbers are the ends of one row, or y of two rows, of those `at`."""
         own = _near(low, self.ends[at, 0]) & _near(high, self.ends[at, 1])
-        return own.any() or _near(low, self.y[at]).any() and _near(high, self.y[at]).any()
+        return own.any() or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
 
     def _bar(self, segment: np.ndarray) -> bool:
         (x, low), (end, high) = segment

@@ -1,0 +1,18 @@
+"""Every figure draws the numbers of its CSV, and is legible at the width of a column."""
+
+import pytest
+from drawn import strangers
+from legible import faults
+
+from manybody import papers
+
+# By paper and figure: a function that gives planted tables, with several runs and errors above 0.
+TABLES = {}
+
+
+@pytest.mark.parametrize(("paper", "figure"), TABLES)
+def test_what_is_drawn_stands_in_the_table(paper, figure):
+    tables = TABLES[paper, figure]()
+    picture = papers.figure_module(paper, figure).draw(tables)
+    assert strangers(picture, tables.drawn) == []
+    assert faults(picture) == []
