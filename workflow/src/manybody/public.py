@@ -331,7 +331,9 @@ def spectrum(
     from manybody.measure.spectrum import spectrum as measure
 
     options = {"special": model.special, **options}
-    return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table
+    return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table.drop(
+        columns="replicates"
+    )
 
 
 @checked

@@ -98,6 +98,8 @@ SPECTRA_SCHEMA = pa.schema(
         ("forwards", pa.int64()),
         ("reached", pa.bool_()),  # the error that was asked
         ("state", pa.string()),
+        # Of M_k: its values with blocks drawn anew, which are the same at all checkpoints.
+        ("replicates", pa.list_(pa.float64())),
     ]
 )
 

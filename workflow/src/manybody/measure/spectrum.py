@@ -99,7 +99,8 @@ def spectrum(
     (standard error), floor (the error that endless draws on these blocks would leave), asked (the
     asked error), share, share_se (of Var g), draws, forwards, reached (whether the asked error is),
     state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
-    value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
+    value + 3 se), or `no spectrum yet`, replicates (of M_k: its values with the blocks drawn anew,
+    of all models on the same tokens alike). `differing` is the share of positions where r_j != s_j.
 
     Raises `Refusal` for sequences that are too few, too short or of another vocabulary, for an
     unknown distribution, and for a `degree` that the model may exceed.

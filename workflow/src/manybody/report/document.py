@@ -22,6 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
 MOST = 6_900_000  # bytes of all pictures: as text a third more, which leaves a page 0.8 of 10 MB
 COLOURS = 256
+FIRST, SMALL = 3, 60_000  # pictures at the head of the page, and bytes of each
 SMALLER = 0.8  # of the width and height of a picture, as often as it takes
 # A name of the user's that is also markup in a caption does not keep the page from being written.
 CAPTIONS = {"report_level": 5, "file_insertion_enabled": False, "raw_enabled": False}
@@ -51,6 +52,7 @@ def write(
     judged = scorecard.gathered(claims)
     known = chains.known(clones)
     carded = [card for path in cards for card in measured.read(path)]
+    said = [claim for claims in judged.values() for claim in claims]
     environment = Environment(
         loader=FileSystemLoader(CHECKOUT / "workflow" / "report"),
         autoescape=True,
@@ -79,6 +81,9 @@ def write(
                 "counts": {verdict: given.count(verdict) for verdict in VERDICTS},
             }
         )
+    ranks = [claim.id.rpartition("/")[0] for claim in scorecard.ranked(said)]
+    places = {name: place for place, name in enumerate(dict.fromkeys(ranks))}
+    first = sorted(shown, key=lambda figure: places.get(figure["path"], len(places)))[:FIRST]
     text = environment.get_template(TEMPLATE).render(
         results=", ".join(
             [
@@ -87,9 +92,14 @@ def write(
             ]
         ),
         verdicts=VERDICTS,
+        papers=dict.fromkeys(paper for paper, _ in figures),
         figures=shown,
+        first=[
+            (figure, inline(out.parent / "figures" / f"{figure['path']}.png", SMALL))
+            for figure in first
+        ],
         number=scorecard.number,
-        answers=scorecard.answers(claim for claims in judged.values() for claim in claims),
+        answers=scorecard.answers(said),
         cards=[(card, measured.drawing(card, carded)) for card in carded],
         carded={card.name: card for card in carded},
         rounded=measured.rounded,

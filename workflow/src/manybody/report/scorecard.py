@@ -25,19 +25,26 @@ def gathered(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[Claim]]:
     return {key: read(named[key]) for key in sorted(named)}
 
 
-def answers(claims: Iterable[Claim]) -> list[str]:
-    """Three sentences of what was found: those that claims carry, then verdicts, decided ones
-    before others, of each figure the first ones."""
-    ranked = []
-    places = Counter()
+def ranked(claims: Iterable[Claim]) -> list[Claim]:
+    """Claims that say something: those with a sentence, then decided ones, then the others; of each
+    figure the first ones before the next."""
+    places: Counter = Counter()
+    found = []
     for claim in claims:
         figure = claim.id.rpartition("/")[0]
-        said = claim.sentence or f"{claim.statement}: {claim.verdict} ({claim.because})."
-        rank = not claim.sentence, claim.verdict not in ("yes", "no"), places[figure]
-        places[figure] += 1
+        decided = bool(claim.sentence) or claim.verdict in ("yes", "no")
         if claim.sentence or claim.verdict != "not-run":
-            ranked.append((rank[0], rank[0] and rank[1], rank[2], said))
-    return [said for *_, said in sorted(ranked, key=lambda one: one[:3])[:SAID]]
+            found.append((not claim.sentence, not decided, places[figure], claim))
+        places[figure] += 1
+    return [claim for *_, claim in sorted(found, key=lambda one: one[:3])]
+
+
+def answers(claims: Iterable[Claim]) -> list[str]:
+    """Three sentences of what was found: those that claims carry, then verdicts."""
+    return [
+        claim.sentence or f"{claim.statement}: {claim.verdict} ({claim.because})."
+        for claim in ranked(claims)[:SAID]
+    ]
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
