@@ -471,11 +471,16 @@ class Blocks:
         within = (sums**2).sum() - (of_blocks**2 / np.maximum(counts, 1)).sum()
         return float(np.sqrt(max(error**2 - within / freedom / len(sums), 0.0)))
 
+    @property
+    def stretch(self) -> float:
+        """The factor that undoes that a resampled variance is (B - 1) / B of itself."""
+        return float(np.sqrt(self.count / (self.count - 1))) if self.count > 1 else float("nan")
+
     def error(self, replicates: np.ndarray) -> float:
-        """Standard error; the factor undoes that a resampled variance is (B - 1) / B of itself."""
-        if self.count < 2 or np.isnan(replicates[0]):
+        """Standard error, not a number of one block."""
+        if np.isnan(replicates[0]):
             return float("nan")
-        return float(np.nanstd(replicates[1:], ddof=1) * np.sqrt(self.count / (self.count - 1)))
+        return float(np.nanstd(replicates[1:], ddof=1) * self.stretch)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -512,7 +517,10 @@ def summary(
         known = dict(quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked)
         known |= dict(share=share[0], share_se=blocks.error(share), draws=draws)
         known |= dict(forwards=draws * _costs(largest, degree)[drawn], reached=error <= asked)
-        results.append(known | {"state": "upper bound" if mean[0] < least else "measured"})
+        known["state"] = "upper bound" if mean[0] < least else "measured"
+        if quantity == "M":
+            known["replicates"] = mean[0] + (mean[1:] - mean[0]) * blocks.stretch
+        results.append(known)
     differing = blocks.sums(every, rows["differing"].to_numpy())
     others = {
         ("Var g", 0): total,
