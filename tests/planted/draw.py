@@ -1,24 +1,31 @@
 """Draws places at which to plant a bug, from the numerical statements of all modules.
 
-    python tests/planted/draw.py SEED COUNT > bugs.json
+    python tests/planted/draw.py SEED COUNT [FOLDER ...] > bugs.json
 
-Each is one change to one expression: a sign, a factor, an index, an axis, a seed, a split or a
-bound. At most two lie in one module. `run.py` plants them one by one.
+Each is one change to one expression: a sign, a factor, an index, an axis, a seed, a split, a bound,
+`and` for `or`, `all` for `any`, `abs` left out; or two inputs of a rule in each other's place. At
+most two lie in one module. Folders of the package, or `rules`, confine them. `run.py` plants them
+one by one.
 """
 
 import ast
 import json
 import random
+import re
 import sys
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "workflow" / "src" / "manybody"
+RULES = ROOT / "workflow" / "rules"
+INPUT = re.compile(r"^        (\w+)=(.+),$", re.MULTILINE)  # of a rule, on one line
 MOST = 2  # bugs in one module
 SPLITS = {"train": "test", "test": "train", "validation": "train"}
 SIGNS = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 FACTORS = {ast.Mult: ast.Div, ast.Div: ast.Mult}
+LOGIC = {ast.And: ast.Or, ast.Or: ast.And}
+QUANTIFIERS = {"all": "any", "any": "all"}
 BOUNDS = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.Lt, ast.GtE: ast.Gt}
 
 
@@ -42,6 +49,12 @@ def changes(node: ast.AST):
         case ast.keyword(arg="seed" | "init_seed", value=value):
             if not isinstance(value, ast.Constant):
                 yield "seed", value, ast.Constant(0)
+        case ast.BoolOp(op=op, values=values):
+            yield "logic", node, ast.BoolOp(LOGIC[type(op)](), values)
+        case ast.Call(func=ast.Name("abs"), args=[inner]):
+            yield "abs", node, inner
+        case ast.Call(func=ast.Name(name), args=arguments) if name in QUANTIFIERS:
+            yield "quantifier", node, ast.Call(ast.Name(QUANTIFIERS[name]), arguments, [])
         case ast.Constant(value=float(factor)) if factor:
             yield "factor", node, ast.Constant(2 * factor)
 
@@ -82,14 +95,34 @@ def bugs_of(module: Path) -> list[dict]:
     return found
 
 
-def draw(seed: int, count: int) -> list[dict]:
+def swaps_of(rules: Path) -> list[dict]:
+    """Every pair of neighbouring inputs of a rule, of which each gets the other's files."""
+    source, found = rules.read_text("utf-8"), []
+    for block in re.finditer(r"^    input:\n((?:        .*\n)+)", source, re.MULTILINE):
+        for one, other in pairwise(INPUT.finditer(block[1])):
+            start, stop = block.start(1) + one.start(), block.start(1) + other.end()
+            bug = {"file": str(rules.relative_to(ROOT)), "what": "swapped inputs", "text": one[0]}
+            bug |= {"line": source.count("\n", 0, start) + 1, "old": source[start:stop]}
+            between = block[1][one.end() : other.start()]
+            bug["new"] = f"        {one[1]}={other[2]},{between}        {other[1]}={one[2]},"
+            offset = len(source[:start].encode())
+            bug |= {"start": offset, "stop": offset + len(bug["old"].encode())}
+            found.append(bug | {"tests": ["tests/pipeline/test_wiring.py"]})
+    return found
+
+
+def draw(seed: int, count: int, folders: tuple[str, ...] = ()) -> list[dict]:
     """Modules in any order, a kind of change that the module has not had, any place of it."""
     random_ = random.Random(seed)
-    modules = sorted(PACKAGE.rglob("*.py")) * MOST
+    within = [PACKAGE / one for one in folders if one != "rules"] if folders else [PACKAGE]
+    modules = sorted(path for one in within for path in one.rglob("*.py"))
+    modules += sorted(RULES.glob("*.smk")) if "rules" in folders or not folders else []
+    modules *= MOST
     chosen: list[dict] = []
     for module in random_.sample(modules, len(modules)):
         taken = {(bug["file"], bug["what"]) for bug in chosen}
-        left = [bug for bug in bugs_of(module) if (bug["file"], bug["what"]) not in taken]
+        every = swaps_of(module) if module.suffix == ".smk" else bugs_of(module)
+        left = [bug for bug in every if (bug["file"], bug["what"]) not in taken]
         if left and len(chosen) < count:
             what = random_.choice(sorted({bug["what"] for bug in left}))
             chosen.append(random_.choice([bug for bug in left if bug["what"] == what]))
@@ -97,4 +130,5 @@ def draw(seed: int, count: int) -> list[dict]:
 
 
 if __name__ == "__main__":
-    json.dump(draw(int(sys.argv[1]), int(sys.argv[2])), sys.stdout, indent=1)
+    asked = draw(int(sys.argv[1]), int(sys.argv[2]), tuple(sys.argv[3:]))
+    json.dump(asked, sys.stdout, indent=1)
