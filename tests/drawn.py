@@ -1,6 +1,7 @@
 """Compares what a figure draws with its table: lines, points, error bars, bands, maps."""
 
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -34,10 +35,7 @@ class _Rows:
 
     def __init__(self, axes, table):
         self.axes = axes
-        self.names = [
-            isinstance(one.get_major_formatter(), FixedFormatter)
-            for one in (axes.xaxis, axes.yaxis)
-        ]
+        self.names = [_has_names(one) for one in (axes.xaxis, axes.yaxis)]
         self.values = table["value"].to_numpy(float) if "value" in table else np.empty(0)
         x, y = (table[name].to_numpy(float) for name in ("x", "y") if name in table)
         error = np.nan_to_num(table["y_err"].to_numpy(float)) if "y_err" in table else 0 * y
@@ -105,6 +103,13 @@ class _Rows:
             for x, ys in heights.items()
             if not self._pair(min(ys), max(ys), _near(x, self.x))
         ]
+
+
+def _has_names(axis) -> bool:
+    """True if the ticks have names: `set_ticks` formats places with names by a table."""
+    formatter = axis.get_major_formatter()
+    named = isinstance(getattr(formatter, "func", None), partial)
+    return named or isinstance(formatter, FixedFormatter)
 
 
 def _near(value: float, numbers: np.ndarray) -> np.ndarray:
