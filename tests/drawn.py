@@ -71,7 +71,7 @@ class _Rows:
             one.tolist()
             for one in points[np.isfinite(points).all(axis=1)]
             if not (
-                self._number(one[self.names[0]])
+                self._number(one[1 if self.names[0] else 0])
                 if any(self.names)
                 else self._number(one[0]) or self._number(one[1])
                 if moved
