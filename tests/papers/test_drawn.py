@@ -1,5 +1,6 @@
 """Every figure draws the numbers of its CSV, and is legible at the width of a column."""
 
+import planted_losses
 import pytest
 from drawn import strangers
 from legible import faults
@@ -7,7 +8,12 @@ from legible import faults
 from manybody import papers
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
-TABLES = {}
+TABLES = {
+    ("simplicity", "fig3"): planted_losses.of_figure_3,
+    ("simplicity", "fig4"): planted_losses.of_figure_4,
+    ("simplicity", "fig4_paper"): planted_losses.of_figure_4,
+    ("simplicity", "fig5"): planted_losses.of_figure_4,
+}
 
 
 @pytest.mark.parametrize(("paper", "figure"), TABLES)

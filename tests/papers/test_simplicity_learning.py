@@ -254,51 +254,33 @@ def test_legends_of_clones_say_what_sets_them_apart():
 # --- Pictures ------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
-def test_figure_4_draws_the_means_and_runs_of_its_losses():
-    tables = planted.of_figure_4()
-    figure, drawn = fig4.draw(tables), tables.drawn
+def test_figure_4_has_the_means_and_runs_of_its_losses():
+    drawn = planted.of_figure_4().drawn
     assert list(drawn.columns) == style.COLUMNS
-    assert set(drawn["panel"]) == {"loss", "accuracy", "saturation", "between", "late"}
-    assert faults(figure) == []
+    assert set(drawn["panel"]) == {"loss", "accuracy", "between"}
     table = planted.losses()
     mine = table[(table["target"] == "n4") & (table["step"] == 600)]
     runs = mine.groupby("seed")["loss_sum"].sum() / mine.groupby("seed")["predictions"].sum()
-    here = drawn[(drawn["series"] == "n = 4, order 9") & (drawn["x"] == 600)]
-    for panel in ("loss", "late"):
-        rows = here[here["panel"] == panel].set_index("seed")
-        assert rows.loc[["0", "1", "2"], "y"].tolist() == pytest.approx(runs.tolist())
-        assert rows.loc["mean", ["y", "y_err"]].tolist() == pytest.approx([runs.mean(), runs.std()])
+    rows = style.series(drawn, "loss", "n = 4, order 9").query("x == 600").set_index("seed")
+    assert rows.loc[["0", "1", "2"], "y"].tolist() == pytest.approx(runs.tolist())
+    assert rows.loc["mean", ["y", "y_err"]].tolist() == pytest.approx([runs.mean(), runs.std()])
     assert (drawn["x"] > 0).all()
-    # The line and the band on the page are those of the table.
-    left = figure.axes[2]
-    place = [line.get_label() for line in left.lines].index("n = 4, order 9")
-    mean = style.series(drawn, "loss", "n = 4, order 9").query("seed == 'mean'")
-    assert left.lines[place].get_xydata() == pytest.approx(mean[["x", "y"]].to_numpy())
-    heights = left.collections[place].get_paths()[0].vertices[:, 1]
-    ends = (mean["y"] - mean["y_err"]).min(), (mean["y"] + mean["y_err"]).max()
-    assert (min(heights), max(heights)) == pytest.approx(ends)
-    assert left.get_xscale() == "log"
 
 
-@pytest.mark.long
-def test_bars_of_figure_4_lie_between_the_checkpoints_around_saturation():
-    """Three seeds that saturate at steps of their own; no two bars share a row."""
+def test_figure_4_has_a_bar_and_a_group_of_late_losses_for_each_clone():
+    """Bars lie between the checkpoints around saturation; controls stand beside their pair."""
     tables = planted.of_figure_4()
-    figure, drawn = fig4.draw(tables), tables.drawn
-    times, curves = figure.axes[0], planted.student().curves
-    found = drawn[drawn["panel"] == "between"].groupby("series", sort=False)
-    for row, ((one, _), (_, ends)) in enumerate(zip(tables.series, found, strict=True)):
-        known = saturations(curves, one.target)
+    _, times, late = fig4.draw(tables).axes
+    names = ["n2", "n4-early", "n4", "bert", "n2-wide", "original"]
+    for row, (name, bar) in enumerate(zip(names, times.lines, strict=True)):
+        known = saturations(tables.student.curves, name)
         low, high = (known["step"] - known["spacing"]).min(), known["step"].max()
-        assert ends["x"].tolist() == [low, high]
-        assert times.lines[row].get_ydata().tolist() == [row, row]
-        assert times.texts[row].get_text() == f"{low:g} to {high:g}"
-    (late,) = (line for line in figure.axes[1].lines if line.get_label() == "step 600")
-    means = drawn.query("panel == 'late' and seed == 'mean' and x == 600")["y"].tolist()
-    assert list(late.get_ydata()) == pytest.approx(means[:3])  # those of the ladder
-    words = figure.legends[0].get_title().get_text()
-    assert words.count("ratio of saturation times") == 2
+        assert bar.get_xydata().tolist() == [[low, row], [high, row]]
+        curves = tables.student.curves.query("target == @name")
+        means = curves.groupby("step")["loss"].mean()[BLOCK["late_steps"]]
+        assert late.lines[row].get_ydata() == pytest.approx(means.to_numpy())
+    written = [label.get_text() for label in times.get_yticklabels()]
+    assert written == ["3", "9 stopped", "9", "BERT", "3 wide", "original"]
 
 
 def test_series_without_their_clones_are_not_drawn():
@@ -309,10 +291,8 @@ def test_series_without_their_clones_are_not_drawn():
 def test_a_loss_that_never_falls_saturates_at_the_left_end_of_figure_4():
     student = planted.student()
     student.curves.loc[student.curves["target"] == "n2", "loss"] = 3.0
-    tables = fig4.tables_of(student, [], fig4.Block.model_validate(FEW))
-    times = fig4.draw(tables).axes[0]
-    assert times.texts[0].get_text() == "step 0"
-    assert times.lines[0].get_xdata().tolist() == [times.get_xlim()[0]] * 2
+    times = fig4.draw(fig4.tables_of(student, [], fig4.Block.model_validate(FEW))).axes[1]
+    assert times.lines[0].get_xdata().tolist() == [STEPS[1]] * 2
 
 
 def test_figure_1_has_a_linear_axis_of_epochs():
@@ -357,7 +337,7 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
     expected = planted.of_figure_1 if module is fig1 else planted.of_figure_4
     pd.testing.assert_frame_equal(found.drawn, expected(seeds=(0, 1)).drawn)
     # No generator was tested at the step that was sampled.
-    ratios = [one.unusable for one in getattr(found, "pairs", {}).values()]
+    ratios = [one.unusable for one in getattr(found, "pairs", [])]
     assert all("was not tested at its step" in reason for reason in ratios)
     words = module.caption(inputs, block)
     assert len(words.split()) <= 120

@@ -28,7 +28,7 @@ from manybody import models
 from manybody.models import labels
 from manybody.papers.claims import margin
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, SEED, read_kinds
-from manybody.papers.simplicity import comparison, spectra
+from manybody.papers.simplicity import comparison, learning, spectra
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 LATE = "late change"
@@ -201,15 +201,6 @@ def crossed(
             for share in SATURATION
         }
 
-    def late_change(name):  # (students,), in nats per token
-        mine = student.losses[student.losses["target"] == name]
-        first, last = (
-            mine[mine["step"] == step].groupby("seed")[["loss_sum", "predictions"]].sum()
-            for step in block.late
-        )
-        change = last["loss_sum"] / last["predictions"] - first["loss_sum"] / first["predictions"]
-        return change.to_numpy(float)
-
     label = {name: _label(document, drawn) for name, document in targets.items()}
     series = []
     length = student.about["description"]["length"]
@@ -221,7 +212,8 @@ def crossed(
         measured: dict[float | str, np.ndarray] = {
             share: np.hstack([kind.times for kind in kinds(names, share)]) for share in SATURATION
         }
-        measured[LATE] = np.stack([late_change(name) for name in names], axis=1)
+        late = [learning.late_change(student, name, block.late) for name in names]
+        measured[LATE] = np.stack(late, axis=1)
         found = {measure: estimates(design, y, bootstraps) for measure, y in measured.items()}
         shown = [f"{part.label}: {label[name]} ({name})" for name in names]
         series.append(Drawn(part.label, shown, design, measured, found))
@@ -235,7 +227,10 @@ def crossed(
         for text, noise in block.twins
     }
     noise = {label[name]: interval(block.control, name) for name in block.noise}
-    changes = {label[name]: late_change(name) for name in [block.control, *block.noise]}
+    changes = {
+        label[name]: learning.late_change(student, name, block.late)
+        for name in [block.control, *block.noise]
+    }
     return Crossed(student, block, series, twins, noise, changes, spectrum)
 
 

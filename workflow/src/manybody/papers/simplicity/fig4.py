@@ -1,7 +1,5 @@
-"""Figure 4: a masked student learns low orders first. Losses, accuracy, late losses by clone."""
+"""Figure 4: a masked student learns low orders first. Losses, times of saturation, late losses."""
 
-import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,25 +45,24 @@ class Block(StudentFigure):
         "Evaluations of the generators, whose losses must be equal where orders are compared.", []
     )
     test: Test = key("Target of test text in the generators' evaluations.", None)
-    late_steps: list[Kept] = key("Checkpoints of the right panel.", min_length=2)
+    late_steps: list[Kept] = key("Checkpoints of panel c, early to late.", min_length=2)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Rows and looks of what is drawn, and comparisons by the claim that they decide.
+    """The rows that are drawn, and comparisons by the claim that they decide.
 
-    series: of the ladder, original text, then the controls, each with its rows. pairs: clones of
-    equal loss and different order, by the marker of the control among them.
+    series: by target its name and looks, with its rows. paper: of what the paper says. pairs:
+    clones of equal loss and different order.
     """
 
     drawn: pd.DataFrame
     block: Block
     student: Evaluated
-    series: list[tuple[learning.Series, pd.DataFrame]]
-    ladder: dict[str, list[records.Comparison]]
-    text: dict[str, list[records.Comparison]]
+    series: dict[str, tuple[learning.Series, pd.DataFrame]]
+    paper: dict[str, list[records.Comparison]]
     controls: dict[str, list[records.Comparison]]
-    pairs: dict[str, comparison.Compared]
+    pairs: list[comparison.Compared]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -77,17 +74,14 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:
     """The same of a student, and of runs of generators that were tested on text."""
     ladder, control, norm = block.ladder, block.control, block.norm
-    drawn = learning.ladder(student, block)
+    named = learning.ladder(student, block)
     for name, looks, note, rank in (
         (block.early_stopped, STOPPED, "\nstopped", False),
         (block.wide, WIDE, "\nwide", True),
     ):
         if name:
-            drawn.append(learning.Series.of(student, name, looks, block.palette, note, rank))
-    series = [(one, _rows(student, one)) for one in drawn]
-    parts = [rows[rows["panel"] != "late"] for _, rows in series]
-    for step in block.late_steps:
-        parts += [rows[(rows["panel"] == "late") & (rows["x"] == step)] for _, rows in series]
+            named.append(learning.Series.of(student, name, looks, block.palette, note, rank))
+    series = {one.target: (one, _rows(student, one)) for one in named}
     when = block.late_steps[0], block.late_steps[-1]
     controls = {
         "norm-score": norm
@@ -95,44 +89,32 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         "starts": _starts(student, block),
     }
     # Of higher and of lower order, the control among them
-    pairs = {"◇": (block.early_stopped, ladder[0]), "□": (ladder[-1], block.wide)}
-    pairs = {mark: ([late], [early]) for mark, (late, early) in pairs.items() if late and early}
-    compared = comparison.compare(student, generators, block.test or "", list(pairs.values()))
+    pairs = [(block.early_stopped, ladder[0]), (ladder[-1], block.wide)]
+    kinds = [([late], [early]) for late, early in pairs if late and early]
     return Tables(
-        drawn=style.gathered(parts),
+        drawn=style.gathered([rows for _, rows in series.values()]),
         block=block,
         student=student,
         series=series,
-        ladder={
+        paper={
             "order-of-learning": [*learning.ordered(student, ladder)],
             "early-overlap": [*learning.overlap(student, ladder, control)],
             "late-losses": [*learning.late_changes(student, ladder, when)],
+            "original-text": learning.still_falling(student, control),
         },
-        text={"original-text": learning.still_falling(student, control)},
         controls={name: parts for name, parts in controls.items() if parts},
-        pairs=dict(zip(pairs, compared, strict=True)),
+        pairs=comparison.compare(student, generators, block.test or "", kinds),
     )
 
 
 def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
-    """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
-
-    `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
-    saturation of all seeds; y is the share of the drop that is left, in per cent. `late` has the
-    losses again, at all steps.
-    """
-    share = 100 * SATURATION[0]
+    """Loss and accuracy but for step 0, which has no place on a log axis, and `between`: the
+    checkpoints around the saturation of all seeds, at the share of the drop that is left in %."""
     times = saturations(student.curves, one.target)
-    steps, before = times["step"], times["step"] - times["spacing"]
-    mean = [steps.mean()], [share], steps.std(ddof=1)
+    ends = (times["step"] - times["spacing"]).min(), times["step"].max()
     curves = [one.curve(student, name) for name in ("loss", "accuracy")]
-    parts = [
-        *(curve[curve["x"] > 0] for curve in curves),
-        style.points("saturation", one.label, "mean", *mean),
-        style.points("between", one.label, "all", [before.min(), steps.max()], [share] * 2),
-        curves[0].assign(panel="late"),
-    ]
-    return pd.concat(parts, ignore_index=True)
+    between = style.points("between", one.label, "all", ends, [100 * SATURATION[0]] * 2)
+    return pd.concat([*(curve[curve["x"] > 0] for curve in curves), between], ignore_index=True)
 
 
 def _starts(student: Evaluated, block: Block) -> list[records.Comparison]:
@@ -155,10 +137,9 @@ def claims(tables: Tables) -> list[records.Claim]:
 def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
     """The claims of figure 4 or 5 of the paper."""
     id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
-    alone = f"{scope}, these generators"
     return [
-        *learning.claims(figure, tables.ladder | tables.text, scope, f"figure {figure[3:]}"),
-        comparison.claim(id_, "", list(tables.pairs.values()), alone),
+        *learning.claims(figure, tables.paper, scope, f"figure {figure[3:]}"),
+        comparison.claim(id_, "", tables.pairs, f"{scope}, these generators"),
         *learning.claims(figure, tables.controls, scope),
     ]
 
@@ -168,110 +149,85 @@ def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Checkpoints of saturation, losses with the accuracy in an inset, late losses by clone."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    figure = style.new(2, 5.2)
-    places = [["times", "late"], ["left", "late"]]
-    panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
-    times, left, right = (panels[name] for name in ("times", "left", "late"))
-    inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
-    for series, rows in tables.series:
-        learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
-        curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
-        inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
-    causal = models.about(tables.student.about["description"]).causal
-    what = "next-token" if causal else "masked-token"
-    left.set(
-        xlabel="training step",
-        ylabel=f"{what} test loss (nats per token)",
-        title="(b) loss on each clone",
-    )
-    for axes in (left, inset):
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    inset.set_title("accuracy", fontsize=style.SMALL, pad=2)
-    inset.tick_params(labelsize=6)
-    inset.set_facecolor("none")
-    _draw_times(times, left, tables)
-    times.set_title(
-        f"{tables.student.scope}\n"
-        f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
-    )
-    _draw_late(right, tables)
-    figure.legend(
-        handles=[style.mark(one.label, **one.looks) for one, _ in tables.series],
-        loc="outside lower left",
-        ncols=2,
-        title="\n".join(
-            [*itertools.starmap(_ratio, tables.pairs.items()), learning.band(tables.student)]
-        ),
-        alignment="left",
-    )
+    """(a) losses with the accuracy in an inset, (b) times of saturation, (c) late losses."""
+    figure = style.new(2, 4.1)
+    places = [["losses", "times"], ["losses", "late"]]
+    panels = figure.subplot_mosaic(places, width_ratios=(1.25, 1), height_ratios=(1, 1.5))
+    _draw_losses(panels["losses"], tables)
+    _draw_times(panels["times"], tables)
+    _draw_late(panels["late"], tables)
+    handles = [style.mark(one.label, **one.looks) for one, _ in tables.series.values()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    figure.suptitle(tables.student.scope, x=0.01, ha="left")
     return figure
 
 
-def _ratio(mark: str, one: comparison.Compared) -> str:
-    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
-    first definition of saturation."""
-    d = one.found[SATURATION[0]]
-    ends = d.value, d.value - d.half, d.value + d.half
-    factor, low, high = (f"{np.exp(value):.2f}" for value in ends)
-    interval = f" (95 %: {low} to {high})" if math.isfinite(d.half) else ""
-    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
+def _draw_losses(axes, tables: Tables) -> None:
+    """Means and sds by step; markers at some of the checkpoints."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    inset = axes.inset_axes((0.11, 0.1, 0.4, 0.4))  # early losses are high: it is empty there
+    for place, (series, rows) in enumerate(tables.series.values()):
+        apart = (0.02 * place, 0.12)  # of the diagonal, so that markers do not lie on each other
+        learning.draw_curve(axes, rows[rows["panel"] == "loss"], series, markevery=apart)
+        curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
+        inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
+    for panel in (axes, inset):
+        panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(10))
+        panel.xaxis.set_minor_formatter(NullFormatter())
+    inset.set_title("accuracy", fontsize=style.SMALL, pad=2)
+    inset.tick_params(labelsize=6)
+    causal = models.about(tables.student.about["description"]).causal
+    axes.set(
+        xlabel="training step",
+        ylabel=f"{'next' if causal else 'masked'}-token test loss (nats per token)",
+        title="(a) loss on each clone",
+    )
 
 
-def _draw_times(axes, losses, tables: Tables) -> None:
-    """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
-    first, last = losses.get_xlim()
-    axes.set(xscale="log", xlim=(first, last))
-    for row, (series, rows) in enumerate(tables.series):
-        low, high = rows.loc[rows["panel"] == "between", "x"]
-        if math.isnan(low):
-            continue
-        # Step 0, where a loss that never falls saturates, has no place on a log axis.
-        begin, end = max(low, first), max(high, first)
-        axes.plot([begin, end], [row, row], "|-", color=series.looks["color"], linewidth=2.5)
-        early = math.log(end / first) < 0.5 * math.log(last / first)
-        axes.annotate(
-            f"{low:g} to {high:g}" if high else "step 0",
-            (end if early else begin, row),
-            xytext=(5 if early else -5, 0),
-            textcoords="offset points",
-            ha="left" if early else "right",
-            va="center",
-            fontsize=style.SMALL,
-        )
-    style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in tables.series])
-    axes.set_ylabel("order")
-    axes.tick_params(labelbottom=False)
+def _paired(tables: Tables) -> list[tuple[learning.Series, pd.DataFrame]]:
+    """The series from low to high order, each control beside the clone of equal loss."""
+    block = tables.block
+    low, *others = block.ladder
+    names = [low, block.early_stopped, *others, block.wide, block.control]
+    return [tables.series[name] for name in names if name]
+
+
+def _draw_times(axes, tables: Tables) -> None:
+    """A row for each series: a bar from checkpoint to checkpoint."""
+    shown = _paired(tables)
+    for row, (series, rows) in enumerate(shown):
+        # A loss that never falls saturates at step 0, which has no place on a log axis.
+        first = rows.loc[rows["panel"] == "loss", "x"].min()
+        ends = rows.loc[rows["panel"] == "between", "x"].clip(lower=first)
+        axes.plot(ends, [row, row], "|-", color=series.looks["color"], linewidth=2.5)
+    axes.set(
+        xscale="log",
+        xlabel="training step",
+        ylabel="order",
+        title=f"(b) saturation: {SATURATION[0]:.0%} of the drop left",
+    )
+    style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in shown])
+    style.plain_ticks(axes.xaxis, [digit * 10**power for power in range(7) for digit in (1, 2, 5)])
 
 
 def _draw_late(axes, tables: Tables) -> None:
-    """Mean and sd at a few late steps, clone by clone from low to high order, then all others."""
-    rungs, count = len(tables.block.ladder), len(tables.series)
-    places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
-    means = [
-        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for _, rows in tables.series
-    ]
-    for step, colour in zip(tables.block.late_steps, itertools.cycle(style.TIMES), strict=False):
-        # NaN where no such step is a checkpoint
-        y, errors = ([mean[name].get(step, math.nan) for mean in means] for name in ("y", "y_err"))
-        looks = dict(color=colour, marker="o")
-        axes.errorbar(places, y, np.nan_to_num(errors), capsize=2, linestyle="", **looks)
-        axes.plot(places[:rungs], y[:rungs], label=f"step {step}", **looks)
-    axes.legend(
-        loc="lower left",  # above the axes: the losses may be anywhere in them
-        title="(c) the same losses, clone by clone, at",
-        alignment="left",
-        bbox_to_anchor=(-0.03, 1.0),
-        ncols=len(tables.block.late_steps),
-        columnspacing=1.0,
+    """Mean and sd of each loss at a few late steps, from left to right."""
+    steps, shown = tables.block.late_steps, _paired(tables)
+    shifts = np.linspace(-0.25, 0.25, len(steps))
+    for place, (series, rows) in enumerate(shown):
+        mean = rows.query("panel == 'loss' and seed == 'mean'").set_index("x")
+        mean = mean.reindex(steps)  # NaN where no such step is a checkpoint
+        looks = series.looks | {"marker": series.looks["marker"] or "o"}
+        axes.errorbar(place + shifts, mean["y"], mean["y_err"].fillna(0), **looks)
+    axes.set_xticks(range(len(shown)), [series.short for series, _ in shown])
+    *before, last = map(str, steps)
+    axes.set(
+        xlabel="order of the clone's generator",
+        ylabel="test loss (nats per token)",
+        title=f"(c) losses at steps {', '.join(before)} and {last}",
     )
-    axes.axvline(rungs - 0.35, color="0.8", linewidth=0.8)
-    axes.set_xticks(places, [series.short for series, _ in tables.series])
-    axes.set(xlim=(-0.4, places[-1] + 0.4), xlabel="order of the clone's generator")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -283,11 +239,15 @@ def caption(inputs: Inputs, block: Block) -> str:
 def panels(block: Block) -> str:
     """Says what the panels of figures 4 and 5 show."""
     text = (
-        "**(a)** Checkpoints between which each loss saturates in all runs. **(b)** Test loss on "
-        "each clone; line and band are mean and one standard deviation over runs. Losses on low "
-        "orders stop first and may rise, those on high orders fall on. Inset: share of tokens "
-        "predicted right. **(c)** The same losses at late steps.\n\n"
+        "**(a)** Test loss on each clone; line and band are mean and one standard deviation over "
+        "runs, with markers at some checkpoints. Losses on low orders stop first and may rise, "
+        "those on high orders fall on. Inset: share of tokens predicted right. **(b)** Checkpoints "
+        "between which each loss saturates in all runs. **(c)** The losses at late steps, from "
+        "left to right.\n\n"
     )
     if block.early_stopped or block.wide:
-        text += "Open markers: generators whose test loss is near that of another order.\n\n"
+        text += (
+            "Open markers: generators with the test loss of another order, beside which they "
+            "stand in (b) and (c).\n\n"
+        )
     return text

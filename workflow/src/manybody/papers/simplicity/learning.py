@@ -55,10 +55,7 @@ STATEMENTS = {  # by name: the statement, and what its comparisons must show
 
 
 def claims(
-    figure: str,
-    compared: Mapping[str, Sequence[Comparison]],
-    scope: str,
-    reference: str = "",
+    figure: str, compared: Mapping[str, Sequence[Comparison]], scope: str, reference: str = ""
 ) -> list[Claim]:
     """A claim for each of the `STATEMENTS` whose comparisons are given.
 
@@ -103,22 +100,18 @@ class Series(NamedTuple):
         quantity: loss or accuracy, which is the panel too. unit: of x, in steps.
         """
         mine = student.curves[student.curves["target"] == self.target]
-        runs = mine["seed"], mine["step"] * unit, mine[quantity], mine[f"{quantity}_se"]
-        means = mean_over_runs(mine, self.target, quantity, self.label, quantity, unit)
-        return pd.concat([style.points(quantity, self.label, *runs), means], ignore_index=True)
+        runs = mine["seed"], mine["step"], mine[quantity], mine[f"{quantity}_se"]
+        means = mean_over_runs(mine, self.target, quantity, self.label, quantity)
+        rows = pd.concat([style.points(quantity, self.label, *runs), means], ignore_index=True)
+        return rows.assign(x=rows["x"] * unit)
 
 
 def mean_over_runs(
-    curves: pd.DataFrame,
-    target: str,
-    panel: str,
-    series: str,
-    quantity: str = "loss",
-    unit: float = 1.0,
+    curves: pd.DataFrame, target: str, panel: str, series: str, quantity: str = "loss"
 ) -> pd.DataFrame:
     """Rows of a target's mean loss or accuracy over runs, y_err one sd."""
     mine = curves[curves["target"] == target].groupby("step")[quantity].agg(["mean", "std"])
-    return style.points(panel, series, "mean", mine.index * unit, mine["mean"], mine["std"])
+    return style.points(panel, series, "mean", mine.index, mine["mean"], mine["std"])
 
 
 def ladder(student: Evaluated, block) -> list[Series]:
@@ -127,10 +120,10 @@ def ladder(student: Evaluated, block) -> list[Series]:
     return [Series.of(student, name, looks, block.palette) for name, looks in named]
 
 
-def draw_curve(axes, curve: pd.DataFrame, series: Series) -> None:
+def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
     """The mean over runs with a band of one sd, of a curve that `Series.curve` made."""
     curve = curve[curve["seed"] == "mean"]
-    axes.plot(curve["x"], curve["y"], label=series.label, **series.looks)
+    axes.plot(curve["x"], curve["y"], label=series.label, **series.looks, **looks)
     style.band(axes, curve, series.looks["color"])
 
 
@@ -161,6 +154,7 @@ def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
 def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
     """Steps, seed by seed, from the saturation of each target of the ladder, low to high order, to
     that of the next; first and last."""
+    names = student.labels
     pairs = list(pairwise(ladder)) + ([(ladder[0], ladder[-1])] if len(ladder) > 2 else [])
     for share in SATURATION:
         times = {target: saturations(student.curves, target, share) for target in ladder}
@@ -168,13 +162,18 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
             early, late = times[low], times[high]
             # A time known to lie in an interval of width w has the sd w / sqrt(12).
             widths = early["spacing"] ** 2 + late["spacing"] ** 2
-            resolution = math.sqrt(widths.mean() / 12)
-            label = (
-                f"steps from saturation on {student.labels[low]} to that on {student.labels[high]} "
-                f"({share:.0%} of the drop left)"
+            yield over_seeds(
+                f"steps from saturation on {names[low]} to that on {names[high]} "
+                f"({share:.0%} of the drop left)",
+                late["step"] - early["step"],
+                resolution=math.sqrt(widths.mean() / 12),
             )
-            apart = late["step"] - early["step"]
-            yield over_seeds(label, apart, resolution=resolution)
+
+
+def late_change(student: Evaluated, target: str, steps: Sequence[int]) -> np.ndarray:
+    """Change of a loss from one step to another, by run; NaN where a step is no checkpoint."""
+    early, late = _losses(student.curves, target).reindex(steps).to_numpy()
+    return late - early
 
 
 def late_changes(
@@ -183,11 +182,7 @@ def late_changes(
     """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
     highest goes on falling, and by more than all others."""
     *others, highest = ladder
-    change = {}
-    for name in ladder:
-        # NaN where a step is no checkpoint
-        early, late = _losses(student.curves, name).reindex(steps).to_numpy()
-        change[name] = late - early
+    change = {name: late_change(student, name, steps) for name in ladder}
     curve = _losses(student.curves, ladder[0]).mean(axis=1)
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"
