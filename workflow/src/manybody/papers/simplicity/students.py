@@ -194,10 +194,6 @@ class Chains(NamedTuple):
         name = labels.generator(self.about["generator"]["description"])
         return f"{name}, from noise" if self.about["chain_init"] == "unigram" else name
 
-    def kept(self, sweep: int) -> tuple[float, float]:
-        """Share of positions that hold the token they started from, and its standard error."""
-        return chains.kept(self.trace, sweep, self.about["chains"])
-
     def settled(self, sweep: int) -> Comparison:
         """The score moves by less than 1 % of its total change in the last quarter of sweeps."""
         label = f"{self.label}, {sweep} sweeps: share of the score's change in the last quarter"
@@ -206,7 +202,8 @@ class Chains(NamedTuple):
     def forgotten(self, sweep: int) -> Comparison:
         """Less than a tenth of the positions hold the token that the chain started from."""
         label = f"{self.label}, {sweep} sweeps: share of the start's tokens"
-        return below(label, *self.kept(sweep), chains.FORGOTTEN)
+        share, error = chains.kept(self.trace, sweep, self.about["chains"])
+        return below(label, share, error, chains.FORGOTTEN)
 
     def mixed(self) -> Comparison:
         """Split R-hat of the score is below 1.05; it has no error."""
