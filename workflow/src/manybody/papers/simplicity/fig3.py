@@ -302,24 +302,27 @@ def draw(tables: Tables):
     for panel, axes in panels.items():
         for rows, looks in tables.panels[panel]:
             curve = rows[rows["panel"] == panel]
-            axes.plot(curve["x"], curve["y"], **looks)
-            if panel != "c":  # its curves differ by less than the errors of each
+            if panel == "c":  # late, where its curves part, by less than the errors of each
+                curve = curve[curve["x"] > curve["x"].max() / 30]
+            else:
                 style.band(axes, curve, looks["color"])
+            axes.plot(curve["x"], curve["y"], **looks)
             shown.setdefault(looks["label"], looks | ({"color": "0.3"} if panel == "c" else {}))
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
         axes.set_title(f"({panel}) {TITLES[panel]}")
     for rows, looks in tables.panels["a"]:
         if looks["label"] in tables.falling:
-            end = dict(marker="v", linestyle="", markersize=6)
+            end = dict(marker="v", linestyle="", markersize=5)
             panels["a"].plot(*rows[["x", "y"]].iloc[-1], color=looks["color"], **end)
             shown["falls"] = dict(label="generators still falling", color="0.3", **end)
-    label = r"mean score $-E/L$ (nats per position)"
+    label = r"score $-E/L$ (nats per position)"
     panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
     mixing = [
         (f"$\\hat R$ = {rows['y'].iloc[-1]:.2g}", rows["y"].iloc[-2], looks["color"])
         for rows, looks in tables.panels["b"]
     ]
     style.label_right(panels["b"], mixing, 0.09)
+    style.plain_ticks(panels["c"].xaxis, learning.STEPS)
     handles = [style.mark(**looks) for looks in shown.values()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
@@ -329,11 +332,10 @@ def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 3: how good the generators are, and whether their chains have settled.\n\n"
-        "**(a)** Test loss of each generator by its own step; bands are one standard error over "
-        "sequences. Triangles: it fell by more than two standard errors at the end. **(b)** Mean "
-        "of -E / L by sweep, flat where it has settled; bands are one standard error over chains. "
-        "Numbers: split R-hat of the score in the second half of the sweeps, 1 where chains have "
-        "mixed. **(c)** A student's loss on clones after fewer and more sweeps, which coincide if "
-        "chains have settled.\n\n"
+        "**(a)** Test loss of each generator by its own step; triangles where it still falls by "
+        "more than two standard errors. **(b)** Mean score of chains by sweep, flat where it has "
+        "settled, with split R-hat of the second half of the sweeps, 1 where chains have mixed. "
+        "**(c)** Late losses of a student on clones after fewer and more sweeps, which coincide if "
+        "chains have settled. Bands: one standard error over sequences or chains.\n\n"
         f"{inputs.made()}\n"
     )

@@ -209,7 +209,7 @@ def _draw_times(axes, tables: Tables) -> None:
         title=f"(b) saturation: {SATURATION[0]:.0%} of the drop left",
     )
     style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in shown])
-    style.plain_ticks(axes.xaxis, [digit * 10**power for power in range(7) for digit in (1, 2, 5)])
+    style.plain_ticks(axes.xaxis, learning.STEPS)
 
 
 def _draw_late(axes, tables: Tables) -> None:
@@ -239,15 +239,14 @@ def caption(inputs: Inputs, block: Block) -> str:
 def panels(block: Block) -> str:
     """Says what the panels of figures 4 and 5 show."""
     text = (
-        "**(a)** Test loss on each clone; line and band are mean and one standard deviation over "
-        "runs, with markers at some checkpoints. Losses on low orders stop first and may rise, "
-        "those on high orders fall on. Inset: share of tokens predicted right. **(b)** Checkpoints "
-        "between which each loss saturates in all runs. **(c)** The losses at late steps, from "
-        "left to right.\n\n"
+        "**(a)** Test loss on each clone: mean and one standard deviation over runs, markers at "
+        "some checkpoints. Losses on low orders stop first and may rise, those on high orders fall "
+        "on. Inset: share of tokens predicted right. **(b)** Checkpoints between which each loss "
+        "saturates in all runs. **(c)** Late losses, from left to right.\n\n"
     )
     if block.early_stopped or block.wide:
         text += (
-            "Open markers: generators with the test loss of another order, beside which they "
-            "stand in (b) and (c).\n\n"
+            "Open markers: generators with the test loss of another order, shown beside it in (b) "
+            "and (c).\n\n"
         )
     return text
