@@ -292,7 +292,7 @@ def test_a_loss_that_never_falls_saturates_at_the_left_end_of_figure_4():
     student = planted.student()
     student.curves.loc[student.curves["target"] == "n2", "loss"] = 3.0
     times = fig4.draw(fig4.tables_of(student, [], fig4.Block.model_validate(FEW))).axes[1]
-    assert times.lines[0].get_xdata().tolist() == [STEPS[1]] * 2
+    assert times.lines[0].get_xdata().tolist() == [0, 0]
 
 
 def test_figure_1_has_a_linear_axis_of_epochs():

@@ -198,18 +198,15 @@ def _draw_times(axes, tables: Tables) -> None:
     """A row for each series: a bar from checkpoint to checkpoint."""
     shown = _paired(tables)
     for row, (series, rows) in enumerate(shown):
-        # A loss that never falls saturates at step 0, which has no place on a log axis.
-        first = rows.loc[rows["panel"] == "loss", "x"].min()
-        ends = rows.loc[rows["panel"] == "between", "x"].clip(lower=first)
+        ends = rows.loc[rows["panel"] == "between", "x"]
         axes.plot(ends, [row, row], "|-", color=series.looks["color"], linewidth=2.5)
     axes.set(
-        xscale="log",
+        xlim=(0, None),
         xlabel="training step",
         ylabel="order",
         title=f"(b) saturation: {SATURATION[0]:.0%} of the drop left",
     )
     style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in shown])
-    style.plain_ticks(axes.xaxis, learning.STEPS)
 
 
 def _draw_late(axes, tables: Tables) -> None:

@@ -21,7 +21,6 @@ from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
 SIMILAR = 0.02  # relative difference of losses that count as equal (sweeps, starts)
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]  # ticks of late steps
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
