@@ -13,7 +13,7 @@ GUIDE, MOVED = "guide", "moved"
 
 
 def strangers(figure, table) -> list[str]:
-    """What of a figure no row of its table (x, y, y_err; maps: value) has.
+    """What of a figure no row of its table (x, y, y_err; maps: value, or y) has.
 
     A point is a row's (x, y); on an axis of names, and where its artist has the gid `MOVED`, it has
     a row's number on the other axis. The two ends of an error bar, and of a band at each x, are
@@ -22,6 +22,8 @@ def strangers(figure, table) -> list[str]:
     """
     found = []
     for axes in figure.findobj(Axes):
+        if axes.get_label() == "<colorbar>":
+            continue
         rows = _Rows(axes, table)
         for artist in [*axes.lines, *axes.collections, *axes.images]:
             if artist.get_gid() != GUIDE and artist.get_visible():
@@ -36,7 +38,7 @@ class _Rows:
     def __init__(self, axes, table):
         self.axes = axes
         self.names = [_has_names(one) for one in (axes.xaxis, axes.yaxis)]
-        self.values = table["value"].to_numpy(float) if "value" in table else np.empty(0)
+        self.values = table["value" if "value" in table else "y"].to_numpy(float)
         x, y = (table[name].to_numpy(float) for name in ("x", "y") if name in table)
         error = np.nan_to_num(table["y_err"].to_numpy(float)) if "y_err" in table else 0 * y
         self.x, self.y, self.ends = x, y, np.column_stack([y - error, y + error])
@@ -49,7 +51,8 @@ class _Rows:
         elif isinstance(artist, PolyCollection):
             wrong = [one for path in artist.get_paths() for one in self._edges(path.vertices)]
         elif isinstance(artist, LineCollection):
-            wrong = [one.tolist() for one in artist.get_segments() if not self._bar(one)]
+            moved = artist.get_gid() == MOVED
+            wrong = [one.tolist() for one in artist.get_segments() if not self._bar(one, moved)]
         elif isinstance(artist, PathCollection):
             wrong = self._points(np.asarray(artist.get_offsets(), float), artist)
         else:
@@ -87,9 +90,9 @@ class _Rows:
         own = _near(low, self.ends[at, 0]) & _near(high, self.ends[at, 1])
         return own.any() or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
 
-    def _bar(self, segment: np.ndarray) -> bool:
+    def _bar(self, segment: np.ndarray, moved: bool) -> bool:
         (x, low), (end, high) = segment
-        if x == end and not self.names[0]:
+        if x == end and not (self.names[0] or moved):
             return self._pair(low, high, _near(x, self.x))
         everywhere = np.ones(len(self.y), bool)
         return self._pair(*((low, high) if x == end else sorted((x, end))), everywhere)
