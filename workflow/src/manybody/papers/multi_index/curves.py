@@ -26,8 +26,11 @@ LEARNED = 0.5  # cosine with the teacher, or similarity to the last state, of a 
 LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
 ERROR = style.ORIGINAL
 LIGHT = {"alpha": 0.45, "linewidth": 1.0}  # of the theory of the other channel
-FAILED = ", not converged"  # ends the name of a series of points that did not converge
+FAILED = "not converged"  # ends the name of a series of points that did not converge
+INFORMED = ", from side information"
+HOLLOW = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
 PUBLIC = dict(linestyle="", marker="s", markersize=3.5, markerfacecolor="none", zorder=6)
+START = dict(linestyle="", marker="^", markersize=4.5, clip_on=False, zorder=7)  # a threshold
 UNSEEN = 1e-3  # of the largest value: a band as thin as this is drawn as stray lines
 
 
@@ -170,9 +173,9 @@ def claims(figure: str, tables: Tables, rows: Mapping[str, dict]) -> list[record
 # --- Rows of what is drawn ------------------------------------------------------------------------
 
 
-def named(frame: pd.DataFrame, series: str, failed: bool = False) -> pd.DataFrame:
-    """A frame under the name of its series in the CSV, which says if its points failed."""
-    return frame.assign(series=series + FAILED * failed, seed=frame.get("seed", 0))
+def named(frame: pd.DataFrame, series: str) -> pd.DataFrame:
+    """A frame under the name of its series in the CSV."""
+    return frame.assign(series=series, seed=frame.get("seed", 0))
 
 
 def points(series: str, values: Mapping[float, float]) -> pd.DataFrame:
@@ -181,10 +184,37 @@ def points(series: str, values: Mapping[float, float]) -> pd.DataFrame:
     return pd.DataFrame({"series": series, "seed": 0, **places, "y_err": math.nan})
 
 
-def line_rows(frame: pd.DataFrame, series: str, failed: Iterable[float] = ()) -> list[pd.DataFrame]:
-    """All points of a curve, and once more those whose iteration did not converge."""
-    bad = frame[is_in(frame["x"], failed)]
-    return [named(frame, series), named(bad, series, failed=True)]
+def failures(places: Iterable[float]) -> pd.DataFrame:
+    """The x at which an iteration did not converge, without numbers."""
+    return points(FAILED, dict.fromkeys(places, math.nan))
+
+
+def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.DataFrame]:
+    """Overlaps over alpha, from near 0 and from side information if the table has it, and the
+    thresholds at the table's c, on the axis. flags: series of the flags of the iterations."""
+    parts, note = [failures(x for flag in flags for x in table.failed(flag))], note_of(table.entry)
+    for layer in layers:
+        name = f"Q{layer}{layer}"
+        parts.append(named(table.get("overlap", name), name + note))
+        parts.append(named(table.get("overlap informed", name), name + note + INFORMED))
+        start = table.at("threshold", f"alpha_{layer}", table.entry["skip"])
+        if start is not None and math.isfinite(start.value):
+            parts.append(points(f"alpha_{layer}{note}", {start.value: 0.0}))
+    return parts
+
+
+def error_rows(table: Table, names: Iterable[str], flag: str) -> list[pd.DataFrame]:
+    """Plug-in errors over alpha: of all layers, and with the others forced to 0."""
+    note = note_of(table.entry)
+    curves = [
+        named(table.get("error plug-in", name), f"plug-in error, {name}{note}") for name in names
+    ]
+    return [failures(table.failed(flag)), *curves]
+
+
+def note_of(entry: dict) -> str:
+    """The end of the name of a series: the channel."""
+    return f", {channel(entry)}"
 
 
 def stored_rows(
@@ -197,6 +227,12 @@ def stored_rows(
         points(f"{name} public", {alpha: q for alpha, q in values.items() if alpha <= last})
         for name, values in stored.items()
     ]
+
+
+def run_rows(frame: pd.DataFrame, name: str) -> list[pd.DataFrame]:
+    """Every run, and the median over runs."""
+    median = frame.groupby("x")["y"].median().reset_index().assign(y_err=math.nan)
+    return [named(frame, name), named(median, f"{name}, median")]
 
 
 def last(table: Table, quantity: str, series: str) -> pd.Series:
@@ -214,68 +250,103 @@ def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
 # --- Looks ----------------------------------------------------------------------------------------
 
 
-def line(
-    axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, label="", **looks
-) -> None:
-    """A series as a line with a band of one standard error; points that failed are hollow."""
+def line(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, **looks) -> None:
+    """A series as a line with a band of one standard error."""
     frame = style.series(drawn, panel, series)
-    if not len(frame):
-        return
-    axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
+    axes.plot(frame["x"], frame["y"], color=colour, **looks)
     if frame["y_err"].max() > UNSEEN * frame["y"].abs().max():
         style.band(axes, frame, colour)
-    hollow(axes, drawn, panel, series, colour)
 
 
-def hollow(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str) -> None:
-    """Hollow markers where a series did not converge; on the axis where it left no number."""
-    shown = style.series(drawn, panel, series + FAILED)
-    looks = dict(linestyle="", marker="o", markersize=5, markerfacecolor="white")
-    looks |= dict(markeredgecolor=colour, zorder=4)
-    axes.plot(shown["x"], shown["y"], **looks)
-    lost = shown["x"][shown["y"].isna()]
-    if len(lost):
-        looks |= dict(transform=axes.get_xaxis_transform(), clip_on=False)
-        axes.plot(lost, np.zeros(len(lost)), **looks)
+def mark_failures(axes, drawn: pd.DataFrame, panel: str) -> None:
+    """Hollow circles on the upper edge where an iteration did not converge."""
+    places = style.series(drawn, panel, FAILED)["x"]
+    looks = HOLLOW | dict(markersize=4, clip_on=False, transform=axes.get_xaxis_transform())
+    if len(places):  # an empty line that is not clipped has no place in a layout
+        axes.plot(places, np.ones(len(places)), **looks)
 
 
-def marks(
-    axes,
-    drawn: pd.DataFrame,
-    panel: str,
-    series: str,
-    colour: str,
-    marker: str = "X",
-    size: float = 6,
-    aside: float = 0.0,
+def overlaps(
+    axes, tables: Tables, panel: str, channels: Mapping[str, dict], layers: Iterable[int]
 ) -> None:
-    """Marks with error bars, moved `aside` along x; hollow where a run did not converge."""
-    for name, face, edge in (series, colour, "white"), (series + FAILED, "white", colour):
-        shown = style.series(drawn, panel, name)
-        looks = dict(color=colour, linestyle="", marker=marker, markersize=size)
-        looks |= dict(markerfacecolor=face, markeredgecolor=edge, markeredgewidth=0.6)
-        looks |= dict(capsize=2, elinewidth=1.0, zorder=5)
-        axes.errorbar(shown["x"] + aside, shown["y"], shown["y_err"].fillna(0), **looks)
+    """Overlaps and thresholds of layers by state evolution, and those stored with the public code.
+
+    channels: by the role of its entry the looks of a channel.
+    """
+    drawn = tables.drawn
+    for layer in layers:
+        colour, name = LAYER[layer], f"Q{layer}{layer}"
+        for role, looks in channels.items():
+            note = note_of(tables.entries[role])
+            line(axes, drawn, panel, name + note, colour, **looks)
+            dotted = looks | {"linestyle": ":"}
+            line(axes, drawn, panel, name + note + INFORMED, colour, **dotted)
+            for _, start in style.series(drawn, panel, f"alpha_{layer}{note}").iterrows():
+                axes.plot(start["x"], start["y"], color=colour, alpha=looks.get("alpha"), **START)
+        shown = style.series(drawn, panel, f"{name} public")
+        axes.plot(shown["x"], shown["y"], **PUBLIC, markeredgecolor=colour)
+    over_alpha(axes, drawn, panel)
+    axes.set(ylim=(-0.03, 1.05), ylabel="overlap with the teacher, Q")
 
 
-def stored(axes, drawn: pd.DataFrame, panel: str, layers: Iterable[int]) -> list:
-    """Squares at the stored public overlaps of layers; the lines of the legend that they need."""
-    shown = {layer: style.series(drawn, panel, f"Q{layer}{layer} public") for layer in layers}
-    for layer, frame in shown.items():
-        axes.plot(frame["x"], frame["y"], **PUBLIC, markeredgecolor=LAYER[layer])
-    known = any(map(len, shown.values()))
-    return handles({"public data": PUBLIC | {"color": "0.35"}} if known else {})
+def errors(
+    axes,
+    tables: Tables,
+    panel: str,
+    channels: Mapping[str, dict],
+    names: tuple[str, str],
+    forced: str,
+) -> None:
+    """Plug-in errors, dashed where overlaps are forced to 0, which `forced` says."""
+    for role, looks in channels.items():
+        for name, dashes in zip(names, ("-", "--"), strict=True):
+            series = f"plug-in error, {name}{note_of(tables.entries[role])}"
+            line(axes, tables.drawn, panel, series, ERROR, **looks | {"linestyle": dashes})
+            shown = style.series(tables.drawn, panel, series)
+    if len(shown):
+        place = dict(xytext=(0, 3), textcoords="offset points", ha="right", fontsize=style.SMALL)
+        axes.annotate(forced, shown[["x", "y"]].iloc[-1], **place)
+    over_alpha(axes, tables.drawn, panel)
+    axes.set_yscale("log", nonpositive="mask")  # nothing is left where all layers are known
+    axes.set_ylabel("plug-in error of the prediction")
 
 
-def failures(drawn: pd.DataFrame, panel: str) -> list:
-    """The lines that a legend needs where a panel has points that did not converge."""
-    failed = drawn.loc[drawn["panel"] == panel, "series"].str.endswith(FAILED).any()
-    looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
-    return handles({"hollow: not converged": looks} if failed else {})
+def over_alpha(axes, drawn: pd.DataFrame, panel: str) -> None:
+    """The axis of alpha."""
+    last = drawn.loc[drawn["panel"] == panel, "x"].max()
+    axes.set(xlim=(0, 1.02 * last), xlabel="samples per dimension, α = N / D")
 
 
-def handles(looks: Mapping[str, dict]) -> list:
-    """Lines of a legend, by their labels."""
-    from matplotlib.lines import Line2D
+def bound(axes) -> None:
+    """Where no threshold of linear stability is."""
+    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
+    place = dict(transform=axes.get_yaxis_transform(), fontsize=style.SMALL)
+    axes.text(0.02, 0.02, "no threshold of tied weights below 1/6", **place)
 
-    return [Line2D([], [], label=label, **one) for label, one in looks.items()]
+
+def in_time(axes, drawn: pd.DataFrame, panel: str, names: Mapping[int, str], time: str) -> None:
+    """By layer a series: a thin line for each run, a thick one for their median."""
+    for layer, name in names.items():
+        for _, run in style.series(drawn, panel, name).groupby("seed"):
+            axes.plot(run["x"], run["y"], color=LAYER[layer], linewidth=0.7, alpha=0.45)
+        line(axes, drawn, panel, f"{name}, median", LAYER[layer], linewidth=1.8)
+    times = drawn.loc[drawn["panel"] == panel, "x"]
+    axes.set(xscale="log", xlim=(times[times > 0].min(), 1.05 * times.max()), xlabel=time)
+    axes.set_ylim(-0.03, 1.05)
+    style.plain_ticks(axes.xaxis)
+
+
+def legend(
+    figure, drawn: pd.DataFrame, layers: Iterable[int], looks: Mapping[str, dict], columns: int
+) -> None:
+    """One legend below all panels: the layers' colours, `looks` by their labels, and the marks of
+    public data and of failures where there are any."""
+    shown = {f"layer {layer}": dict(color=LAYER[layer]) for layer in layers} | looks
+    for end, label, look in (
+        ("public", "public data", PUBLIC | {"color": "0.35"}),
+        (FAILED, "not converged", HOLLOW),
+    ):
+        if drawn["series"].str.endswith(end).any():
+            shown[label] = look
+    handles = [style.mark(label, **look) for label, look in shown.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns)

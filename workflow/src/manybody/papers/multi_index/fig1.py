@@ -1,12 +1,10 @@
 """Figure 1: overlaps and prediction error against the samples per dimension; thresholds over c.
 
-(a) overlaps, (b) plug-in errors, (c) overlaps without a regulariser, (d) overlaps of different
-layers, (e) thresholds over c, (f) the same against public data.
+(a) overlaps, (b) plug-in errors, (c) thresholds over c, (d) overlaps of different layers.
 """
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import pandas as pd
 
@@ -20,23 +18,11 @@ from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, Tables, channel, sampled
 from manybody.papers.readings import Table, Value
 
-RED, BLUE = curves.LAYER[2], curves.LAYER[1]
-PHASES = ("0.95", "#FBEADF", "#DFEDF7")  # nothing, the last layer, also the first is learned
-FORCED = {"both layers": ("-", "both layers"), "layer 2 only": ("--", "Q₁₁ forced to 0")}
-BARE = ", no regulariser"  # ends the names of series of the channel without one
-INFORMED = ", from side information"
-# Overlaps of different layers, in the colour of the estimate's: marker, colour and name of each.
-ACROSS = {
-    "M12": ("<", BLUE, "GAMP |M₁₂|"),
-    "M21": (">", RED, "|M₂₁|"),
-    "Q12": ("d", curves.ERROR, "|Q₁₂|"),
-}
+CHANNELS = {"regularised": {}, "state_evolution": curves.LIGHT}
+FORCED = ("both layers", "layer 2 only")
+# Overlaps of different layers: marker, brightness and name of each.
+ACROSS = {"M12": ("<", "0.0", "|M₁₂|"), "M21": (">", "0.35", "|M₂₁|"), "Q12": ("d", "0.6", "|Q₁₂|")}
 BESIDE = 0.03  # of alpha: they are drawn beside each other
-JUMPS = {
-    "transition": ("v", RED, "first-order jump of layer 2"),
-    "spinodal": ("^", RED, "its spinodal"),
-    "alpha_1 jump": ("*", BLUE, "jump that takes layer 1 along"),
-}
 # Differences that count as none: of stored overlaps of state evolution and of message passing, of
 # stored thresholds, of alpha_1 at two c.
 SAME_OVERLAP, SAME_RUNS, SAME_THRESHOLD, SAME_ALPHA_1 = 0.02, 0.05, 0.01, 0.002
@@ -64,51 +50,32 @@ class Block(Figure):
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves of state evolution, ends of message passing, thresholds, and their comparisons.
 
-    Stated are starts: alpha_2 and alpha_1 of (a); jump: the largest c at which layer 2 jumps, or 0;
-    doubts: identities of a posterior that the averages of (a) to (c) do not keep to.
+    Stated are the identities of a posterior that the averages of (a) and (b) do not keep to.
     """
     found = inputs.read()
     plain, regularised = found["state_evolution"], found["regularised"]
     runs, thresholds = found["gamp"], found["thresholds"]
-    drawn = {
-        "a": _learning_rows(regularised, runs),
-        "b": _error_rows(plain, regularised, runs),
-        "c": _overlap_rows(plain, BARE)
-        + [
-            curves.named(regularised.get("overlap", name), f"{name}, as in (a)")
-            for name in ("Q11", "Q22")
-        ],
-        "d": _across_rows(runs),
-        "e": _threshold_rows(thresholds),
-        "f": _published_rows(thresholds),
-    }
+    last = float(regularised.get("overlap", "Q11")["x"].max())
+    drawn = {"a": [], "b": _end_rows(runs, "error plug-in", "GAMP plug-in error")}
+    for table in (plain, regularised):
+        drawn["a"] += curves.overlap_rows(table, LAYERS, "from 0", "informed")
+        drawn["b"] += curves.error_rows(table, FORCED, "from 0")
+    for layer in LAYERS:
+        drawn["a"] += _end_rows(runs, f"cosine {layer}", f"GAMP cosine² of layer {layer}")
+    drawn["a"] += curves.stored_rows(regularised, public.TWO_LAYERS, public.OVERLAPS, last)
+    drawn |= {"c": _threshold_rows(thresholds), "d": _across_rows(runs)}
     judged = {
         "last-layer-first": [_first(plain), _first(regularised)],
         "public-overlaps": _public_overlaps(regularised, runs),
         "public-thresholds": _public_thresholds(thresholds),
         "alpha-1-over-c": _alpha_1_over_c(thresholds),
     }
-    jumps = thresholds.get("first order")
-    stated = {
-        "starts": [value.value for value in _starts(regularised) if math.isfinite(value.value)],
-        "jump": float(max(jumps.loc[jumps["y"] > 0, "x"], default=0.0)),
-        "doubts": _doubts(plain) or _doubts(regularised),
-    }
     entries = {role: table.entry for role, table in found.items()}
+    stated = {"doubts": _doubts(plain) or _doubts(regularised)}
     return Tables(curves.gathered(drawn), judged, entries, stated)
 
 
 # --- What is drawn --------------------------------------------------------------------------------
-
-
-def _overlap_rows(table: Table, note: str) -> list[pd.DataFrame]:
-    """Overlaps of state evolution from near 0 and from strong side information."""
-    parts = []
-    for name in ("Q11", "Q22"):
-        near, far = table.get("overlap", name), table.get("overlap informed", name)
-        parts += curves.line_rows(near, name + note, table.failed("from 0"))
-        parts += curves.line_rows(far, name + note + INFORMED, table.failed("informed"))
-    return parts
 
 
 def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
@@ -118,28 +85,9 @@ def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
     for series in sorted(runs.series("cosine 1"), key=float):
         values = curves.last(runs, quantity, series)
         value, error, _ = readings.mean(values**2 if quantity.startswith("cosine") else values)
-        rows.append((float(series), value, error, len(runs.failed(series)) > 0))
-    found = pd.DataFrame(rows, columns=["x", "y", "y_err", "failed"])
-    failed = found["failed"].astype(bool)
-    return [curves.named(found[~failed], name), curves.named(found[failed], name, failed=True)]
-
-
-def _learning_rows(table: Table, runs: Table) -> list[pd.DataFrame]:
-    parts = _overlap_rows(table, "")
-    for layer in LAYERS:
-        parts += _end_rows(runs, f"cosine {layer}", f"GAMP cosine² of layer {layer}")
-    last = float(table.get("overlap", "Q11")["x"].max())
-    return parts + curves.stored_rows(table, public.TWO_LAYERS, public.OVERLAPS, last)
-
-
-def _error_rows(plain: Table, regularised: Table, runs: Table) -> list[pd.DataFrame]:
-    parts = []
-    for table, note in ((plain, BARE), (regularised, "")):
-        for series in FORCED:
-            errors = table.get("error plug-in", series)
-            name = f"plug-in error, {series}{note}"
-            parts += curves.line_rows(errors, name, table.failed("from 0"))
-    return parts + _end_rows(runs, "error plug-in", "GAMP plug-in error")
+        of = f"{name}, {curves.FAILED}" if len(runs.failed(series)) else name
+        rows.append((of, 0, float(series), value, error))
+    return [pd.DataFrame(rows, columns=["series", "seed", "x", "y", "y_err"])]
 
 
 def _across_rows(runs: Table) -> list[pd.DataFrame]:
@@ -154,26 +102,19 @@ def _across_rows(runs: Table) -> list[pd.DataFrame]:
 
 
 def _threshold_rows(table: Table) -> list[pd.DataFrame]:
+    """Thresholds over c, and what the public repository stores under their names."""
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
-    return [
+    low, high = _skips(second)
+    parts = [
         curves.points("bound 1/6", {float(c): BOUND for c in second["x"]}),
-        *curves.line_rows(first, "alpha_1 self-consistent", table.failed("alpha_1")),
-        *curves.line_rows(second, "alpha_2", table.failed("alpha_2")),
+        curves.named(first, "alpha_1 self-consistent"),
+        curves.named(second, "alpha_2"),
         curves.named(table.get("alpha_1", "literal"), "alpha_1 literal"),
-        *(curves.named(table.get(name), name) for name in JUMPS),
+        curves.named(table.get("transition"), "transition"),
+        curves.failures([*table.failed("alpha_1"), *table.failed("alpha_2")]),
     ]
-
-
-def _published_rows(table: Table) -> list[pd.DataFrame]:
-    """alpha_1 and alpha_2 over c, and what the public repository stores under these names."""
-    low, high = _skips(table.get("alpha_2", "exact"))
-    parts = []
-    for name, series, stored in (
-        ("alpha_1", "self-consistent", public.ALPHA_1),
-        ("alpha_2", "exact", public.ALPHA_2),
-    ):
+    for name, stored in (("alpha_1", public.ALPHA_1), ("alpha_2", public.ALPHA_2)):
         inside = {c: value for c, value in stored.items() if low / 1.3 <= c <= high * 1.3}
-        parts.append(curves.named(table.get(name, series), f"{name}, as in (e)"))
         parts.append(curves.points(f"{name} public", inside))
     return parts
 
@@ -302,137 +243,88 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Panels (a) to (d) over alpha, (e) and (f) over c."""
-    figure = style.new(2, 5.6)
-    figure.get_layout_engine().set(wspace=0.03, h_pad=0.06)
-    last = float(style.series(tables.drawn, "a", "Q11")["x"].max())
-    panels = _learning, _errors, _regulariser, _across, _thresholds, _published
-    for letter, axes, panel in zip("abcdef", figure.subplots(2, 3).flat, panels, strict=True):
-        if letter in "abcd":
-            axes.set(xlim=(0, last), xlabel="samples α = N / D")
-        handles = panel(axes, tables)
+    """Four panels with one legend."""
+    figure = style.new(2, 5.3)
+    figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
+    panels = _draw_overlaps, _draw_errors, _draw_thresholds, _draw_across
+    for letter, axes, panel in zip("abcd", figure.subplots(2, 2).flat, panels, strict=True):
+        panel(axes, tables)
+        curves.mark_failures(axes, tables.drawn, letter)
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
-        style.legend_below(axes, handles=handles)
+    runs = tables.entries["gamp"]
+    label = f"GAMP, D = {runs['dimension']}, {curves.runs_of(runs)}"
+    marks = {
+        f"light: {channel(tables.entries['state_evolution'])}": {"color": "0.2"} | curves.LIGHT,
+        "thresholds": curves.START | {"color": "0.3"},
+        label: dict(color="0.3", linestyle="", marker="X", markersize=6, markeredgewidth=0),
+    }
+    curves.legend(figure, tables.drawn, reversed(LAYERS), marks, 4)
     return figure
 
 
-def _learning(axes, tables: Tables) -> list:
-    drawn, entry, starts = tables.drawn, tables.entries["regularised"], tables.stated["starts"]
-    handles = _overlaps(axes, tables, "a", "")
+def _draw_overlaps(axes, tables: Tables) -> None:
+    curves.overlaps(axes, tables, "a", CHANNELS, LAYERS)
     for layer in LAYERS:
-        curves.marks(axes, drawn, "a", f"GAMP cosine² of layer {layer}", curves.LAYER[layer])
-    edges = [0.0, *starts, axes.get_xlim()[1]]
-    for (low, high), colour in zip(pairwise(edges), PHASES, strict=False):
-        axes.axvspan(low, high, color=colour, linewidth=0, zorder=-2)
-        axes.axvline(low, color="0.7", linewidth=0.8, zorder=-1)
-    axes.set_title(f"overlaps: c = {entry['skip']:g}, {channel(entry)}")
-    handles += curves.handles({"from side information": dict(color="0.3", linestyle=":")})
-    if starts:
-        named = zip(("α₂", "α₁"), starts, strict=False)
-        label = ", ".join(f"{name} = {threshold:.3f}" for name, threshold in named)
-        handles += curves.handles({label: dict(color="0.7", linewidth=0.8)})
-    return handles + _marks(tables, "a") + curves.stored(axes, drawn, "a", LAYERS)
-
-
-def _errors(axes, tables: Tables) -> list:
-    for note, looks in ((BARE, curves.LIGHT), ("", {})):
-        for series, (dashes, _) in FORCED.items():
-            name = f"plug-in error, {series}{note}"
-            dashed = looks | {"linestyle": dashes}
-            curves.line(axes, tables.drawn, "b", name, curves.ERROR, **dashed)
-    curves.marks(axes, tables.drawn, "b", "GAMP plug-in error", curves.ERROR)
-    axes.set_yscale("log", nonpositive="mask")  # nothing is left where both layers are known
-    axes.set(ylim=(2e-3, 0.6), ylabel="plug-in error", title="error of the prediction")
-    light = f"light: {channel(tables.entries['state_evolution'])}"
-    lines = {label: {"color": curves.ERROR, "linestyle": line} for line, label in FORCED.values()}
-    lines[light] = {"color": curves.ERROR} | curves.LIGHT
-    return curves.handles(lines) + _marks(tables, "b")
-
-
-def _regulariser(axes, tables: Tables) -> list:
-    handles = _overlaps(axes, tables, "c", BARE)
-    for layer in LAYERS:
-        name = f"Q{layer}{layer}, as in (a)"
-        curves.line(axes, tables.drawn, "c", name, curves.LAYER[layer], **curves.LIGHT)
-    axes.set_title(f"the same, {channel(tables.entries['state_evolution'])}")
-    light = f"light: {channel(tables.entries['regularised'])}"
-    return handles + curves.handles({light: {"color": "0.3"} | curves.LIGHT})
-
-
-def _overlaps(axes, tables: Tables, panel: str, note: str) -> list:
-    """Overlaps of both layers, dotted from side information, and the legend's lines of layers."""
-    for layer in LAYERS:
-        name, colour = f"Q{layer}{layer}{note}", curves.LAYER[layer]
-        curves.line(axes, tables.drawn, panel, name, colour)
-        curves.line(axes, tables.drawn, panel, name + INFORMED, colour, linestyle=":")
-    axes.set(ylim=(-0.03, 1.05), ylabel="overlap Q")
+        name = f"GAMP cosine² of layer {layer}"
+        _marks(axes, tables.drawn, "a", name, curves.LAYER[layer])
+    axes.set_title(f"overlaps, c = {tables.entries['regularised']['skip']:g}")
     if doubts := tables.stated["doubts"]:
         looks = dict(transform=axes.transAxes, fontsize=style.SMALL, wrap=True)
         axes.text(0.02, 0.5, f"not to be trusted: {doubts}", **looks)
-    return curves.handles({f"layer {k}": {"color": curves.LAYER[k]} for k in reversed(LAYERS)})
 
 
-def _across(axes, tables: Tables) -> list:
-    size = float(style.series(tables.drawn, "d", "1 / sqrt(D)")["y"].iloc[0])
-    dotted = dict(color="0.4", linewidth=0.8, linestyle=":")
-    axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
-    axes.axhline(size, **dotted, zorder=1)
-    for place, (quantity, (marker, colour, _)) in enumerate(ACROSS.items()):
-        look = marker, 4.5, (place - 1) * BESIDE
-        curves.marks(axes, tables.drawn, "d", f"GAMP {quantity}", colour, *look)
-    shown = tables.drawn[tables.drawn["panel"] == "d"]
-    highest = float((shown["y"] + shown["y_err"].fillna(0)).max())
-    axes.set(ylim=(-0.08 * highest, 1.1 * highest), ylabel="overlap of different layers")
-    axes.set_title("different layers")
-    lines = {
-        label: dict(color=colour, linestyle="", marker=marker)
-        for marker, colour, label in ACROSS.values()
-    }
-    lines[f"1/√D = {size:.3f}"] = dotted
-    return curves.handles(lines) + curves.failures(tables.drawn, "d")
+def _draw_errors(axes, tables: Tables) -> None:
+    curves.errors(axes, tables, "b", CHANNELS, FORCED, "Q₁₁ forced to 0")
+    _marks(axes, tables.drawn, "b", "GAMP plug-in error", curves.ERROR)
+    axes.set(ylim=(2e-3, 0.6), title="error of the prediction")
 
 
-def _marks(tables: Tables, panel: str) -> list:
-    """The legend's lines of GAMP's marks, and of hollow ones if the panel has any."""
-    entry = tables.entries["gamp"]
-    label = f"GAMP, D = {entry['dimension']}, {curves.runs_of(entry)}"
-    looks = dict(color="0.3", linestyle="", marker="X", markersize=6, markeredgewidth=0)
-    return curves.handles({label: looks}) + curves.failures(tables.drawn, panel)
-
-
-def _thresholds(axes, tables: Tables) -> None:
-    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1)
-    if tables.stated["jump"]:
-        axes.axvspan(0, tables.stated["jump"], color=PHASES[1], linewidth=0, zorder=-3)
-    dots, no_line = dict(marker="o"), dict(linestyle="", markerfacecolor="none")
-    for series, label, colour, looks in (
-        ("alpha_1 self-consistent", "α₁, self-consistent", BLUE, dots),
-        ("alpha_2", "α₂", RED, dots),
-        ("alpha_1 literal", "α₁, layer 2 known", BLUE, dict(marker=".", linestyle=":")),
-    ):
-        curves.line(axes, tables.drawn, "e", series, colour, label, markersize=3, **looks)
-    for series, (marker, colour, label) in JUMPS.items():
-        curves.line(axes, tables.drawn, "e", series, colour, label, marker=marker, **no_line)
-    place = dict(transform=axes.get_yaxis_transform(), va="top", fontsize=style.SMALL)
-    axes.text(0.02, BOUND - 0.01, "below 1/6: 0 is stable", **place)
-    _over_skips(axes, tables, "thresholds")
-
-
-def _published(axes, tables: Tables) -> None:
-    for layer, name, marker in ((1, "α₁", "s"), (2, "α₂", "D")):
-        drawn, series, colour = tables.drawn, f"alpha_{layer}", curves.LAYER[layer]
-        curves.line(axes, drawn, "f", f"{series}, as in (e)", colour, name)
-        looks = dict(linestyle="--", linewidth=0.9, marker=marker, markerfacecolor="white")
-        curves.line(axes, drawn, "f", f"{series} public", colour, f"{name}, public", **looks)
-    _over_skips(axes, tables, "public thresholds")
-
-
-def _over_skips(axes, tables: Tables, title: str) -> None:
-    lowest, highest = _skips(style.series(tables.drawn, "e", "alpha_2"))
-    axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
-    axes.set(ylim=(0, 1.13), ylabel="threshold α", title=title)
+def _draw_thresholds(axes, tables: Tables) -> None:
+    drawn = tables.drawn
+    for layer, series in ((1, "alpha_1 self-consistent"), (2, "alpha_2")):
+        colour = curves.LAYER[layer]
+        curves.line(axes, drawn, "c", series, colour, marker="o", markersize=3)
+        dashed = dict(linestyle="--", linewidth=0.9, markeredgecolor=colour)
+        curves.line(axes, drawn, "c", f"alpha_{layer} public", colour, **curves.PUBLIC | dashed)
+    curves.line(axes, drawn, "c", "alpha_1 literal", curves.LAYER[1], linestyle=":")
+    curves.line(axes, drawn, "c", "transition", curves.LAYER[2], linestyle="", marker="v")
+    curves.bound(axes)
+    low, high = _skips(style.series(drawn, "c", "alpha_2"))
+    axes.set(xscale="log", xlim=(low / 1.15, high * 1.15), xlabel="skip connection c")
+    axes.set(ylim=(0, None), ylabel="threshold α")
+    axes.set_title(f"thresholds, {channel(tables.entries['thresholds'])}")
     style.plain_ticks(axes.xaxis, (0.01, 0.03, 0.1, 0.3, 1, 3, 10))
+
+
+def _draw_across(axes, tables: Tables) -> None:
+    drawn = tables.drawn
+    curves.line(axes, drawn, "d", "state evolution, M12, M21, Q12", "0.6", linewidth=0.8)
+    curves.line(axes, drawn, "d", "1 / sqrt(D)", "0.4", linestyle=":", label="1/√D")
+    for place, (quantity, (marker, colour, label)) in enumerate(ACROSS.items()):
+        looks = dict(marker=marker, markersize=5, label=label)
+        _marks(axes, drawn, "d", f"GAMP {quantity}", colour, (place - 1) * BESIDE, **looks)
+    curves.over_alpha(axes, drawn, "a")
+    shown = drawn[drawn["panel"] == "d"]
+    highest = float((shown["y"] + shown["y_err"].fillna(0)).max())
+    axes.set(ylim=(-0.05 * highest, 1.25 * highest), ylabel="size of the overlap")
+    axes.set_title("overlaps of different layers, GAMP")
+    axes.legend(loc="upper left", ncols=4, columnspacing=1.0, handletextpad=0.3)
+
+
+def _marks(
+    axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, aside: float = 0.0, **looks
+) -> None:
+    """Marks with error bars, moved `aside` along x; hollow where a run did not converge."""
+    failed = f"{series}, {curves.FAILED}"
+    looks = dict(marker="X", markersize=6, markeredgewidth=0.6, linestyle="") | looks
+    for name, face, edge in (series, colour, "white"), (failed, "white", colour):
+        shown = style.series(drawn, panel, name)
+        faces = looks | dict(color=colour, markerfacecolor=face, markeredgecolor=edge)
+        errors = shown["y_err"].fillna(0)
+        bars = axes.errorbar(shown["x"] + aside, shown["y"], errors, **faces, zorder=5)
+        for part in bars.get_children() if aside else []:
+            part.set_gid("moved")
+        looks.pop("label", None)  # one line of the legend for both
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -440,12 +332,11 @@ def caption(inputs: Inputs, block: Block) -> str:
     entry, runs = inputs.entries["regularised"], inputs.entries["gamp"]
     return (
         "Two tied layers of attention: the last is learned from fewer samples per dimension.\n\n"
-        f"**(a)** Overlaps by state evolution, {channel(entry)} in channel and data (dotted: from "
-        "side information, hidden where equal); background: cut at α₂ and α₁; crosses: squared "
-        f"cosines of GAMP, {runs['init']} start; squares: public data. **(b)** Plug-in errors. "
-        "**(c)** The same without a regulariser. **(d)** GAMP's overlaps of different layers, "
-        "which vanish as 1/√D. **(e)** Thresholds over c; in linear stability none is below 1/6 "
-        "(grey). **(f)** Thresholds that the public repository stores.\n\n"
+        f"**(a)** Overlaps by state evolution, {channel(entry)} in channel and data, light: "
+        "without; dotted, hidden where equal: from side information; triangles: thresholds; "
+        f"crosses: squared cosines of GAMP, {runs['init']} start; squares: public data. **(b)** "
+        "Plug-in errors. **(c)** Thresholds over c; dotted: α₁ if layer 2 is known. **(d)** "
+        "GAMP's overlaps of different layers, which vanish as 1/√D.\n\n"
         f"{sampled(entry)}; bands: standard errors. Crosses: mean and standard error of "
-        f"{curves.runs_of(runs)}. Hollow: not converged.\n"
+        f"{curves.runs_of(runs)}, hollow: not all converged.\n"
     )

@@ -43,7 +43,9 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     names = [f"cosine {layer}" for layer in reversed(LAYERS)]
     drawn = {
         "left": [part for name in names for part in _message_rows(runs, alpha, name)],
-        "right": [part for name in names for part in _run_rows(descent.get(name), f"SGD, {name}")],
+        "right": [
+            part for name in names for part in curves.run_rows(descent.get(name), f"SGD, {name}")
+        ],
     }
     first = [curves.later("SGD: epochs from layer 2 to layer 1", descent, *names)]
     if runs.entry["init"] != "informed":  # a start that knows both layers does not tell
@@ -60,20 +62,19 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def _message_rows(table: Table, alpha: str, name: str) -> list[pd.DataFrame]:
-    """A cosine of every run, their median, the ends of runs that did not converge, and the cosine
+    """A cosine of every run, their median, where runs end that did not converge, and the cosine
     M / sqrt(Q) of the same iteration at D -> infinity, if the entry asks for it; the start,
     iteration 0, has no room on a logarithmic axis."""
     flags, layer = table.get("converged", alpha), name[-1]
-    found = extended(table.get(name, alpha).query("x >= 1"))
-    failed = found["seed"].isin(flags.loc[flags["y"] < 1, "seed"])
-    ends = found[failed].groupby("seed").tail(1)
+    cosines = table.get(name, alpha).query("x >= 1")
+    failed = cosines["seed"].isin(flags.loc[flags["y"] < 1, "seed"])
     m, q = (table.get(f"SE {part}{layer}{layer}", alpha) for part in "MQ")
     theory = m.merge(q, on="x", suffixes=("", "_q")).query("y_q > 0 and x >= 1")
     squared = theory["y"] ** 2 / theory["y_q"]
     theory = pd.DataFrame({"x": theory["x"], "y": squared.clip(0) ** 0.5, "y_err": math.nan})
     return [
-        *_run_rows(found, f"GAMP, {name}"),
-        curves.named(ends, f"GAMP, {name}", failed=True),
+        *curves.run_rows(extended(cosines), f"GAMP, {name}"),
+        curves.failures(cosines[failed].groupby("seed")["x"].last()),
         curves.named(theory, f"D -> infinity, {name}"),
     ]
 
@@ -82,12 +83,6 @@ def extended(frame: pd.DataFrame) -> pd.DataFrame:
     """A run that has converged stays where it is: its last row at all later iterations."""
     found = readings.matrix(frame).ffill(axis="columns").stack().rename("y").reset_index()
     return found.assign(y_err=math.nan)
-
-
-def _run_rows(frame: pd.DataFrame, name: str) -> list[pd.DataFrame]:
-    """Every run, and the median over runs."""
-    median = frame.groupby("x")["y"].median().reset_index().assign(y_err=math.nan)
-    return [curves.named(frame, name), curves.named(median, f"{name}, median")]
 
 
 # --- What is judged -------------------------------------------------------------------------------
@@ -180,41 +175,25 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Panel (a) message passing over iterations, (b) gradient descent over epochs."""
-    figure, (runs, descent) = style.new(2, 3.4), (tables.entries[role] for role in ("gamp", "sgd"))
-    left = (
-        f"(a) GAMP: D = {runs['dimension']}, α = {tables.stated['alpha']}, {runs_of(runs)}, "
-        f"{runs['init']} start"
-    )
-    right = f"(b) SGD: D = {descent['dimension']}, α = {descent['alpha']:g}, {runs_of(descent)}"
-    panels = ("left", "GAMP", left, "iteration"), ("right", "SGD", right, "epoch")
-    for axes, (panel, method, title, time) in zip(figure.subplots(1, 2), panels, strict=True):
-        for layer in reversed(LAYERS):
-            _cosines(axes, tables.drawn, panel, f"{method}, cosine {layer}", layer)
-        times = tables.drawn.loc[tables.drawn["panel"] == panel, "x"]
-        axes.set(
-            xscale="log",
-            xlim=(times[times > 0].min(), 1.05 * times.max()),
-            xlabel=time,
-            title=title,
-        )
-        axes.set(ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
-        style.plain_ticks(axes.xaxis)
-        style.legend_below(axes, 4, title="thin: runs, thick: their median", alignment="left")
+    figure, (runs, descent) = style.new(2, 3.1), (tables.entries[role] for role in ("gamp", "sgd"))
+    shown = f"{runs_of(runs)}, {runs['init']} start", runs_of(descent)
+    panels = ("left", "GAMP", "iteration"), ("right", "SGD", "epoch")
+    for axes, (panel, method, time), letter, words in zip(
+        figure.subplots(1, 2, sharey=True), panels, "ab", shown, strict=True
+    ):
+        names = {layer: f"{method}, cosine {layer}" for layer in reversed(LAYERS)}
+        curves.in_time(axes, tables.drawn, panel, names, time)
+        for layer in LAYERS:
+            theory = f"D -> infinity, cosine {layer}"
+            curves.line(axes, tables.drawn, panel, theory, "black", linestyle="--", linewidth=1)
+        curves.mark_failures(axes, tables.drawn, panel)
+        axes.set(title=f"({letter}) {method}: {words}", ylabel="cosine with the teacher")
+        axes.label_outer()
+    looks = {"median of the runs (thin)": dict(color="0.3", linewidth=1.8)}
+    if tables.drawn["series"].str.startswith("D -> infinity").any():
+        looks["D → ∞"] = dict(color="black", linestyle="--", linewidth=1)
+    curves.legend(figure, tables.drawn, reversed(LAYERS), looks, 5)
     return figure
-
-
-def _cosines(axes, drawn: pd.DataFrame, panel: str, name: str, layer: int) -> None:
-    """A thin line for each run, a thick one for the median, a dashed one for D -> infinity."""
-    colour, label = curves.LAYER[layer], f"layer {layer}"
-    for _, run in style.series(drawn, panel, name).groupby("seed"):
-        axes.plot(run["x"], run["y"], color=colour, linewidth=0.7, alpha=0.45)
-    curves.line(axes, drawn, panel, f"{name}, median", colour, label, linewidth=1.8)
-    curves.hollow(axes, drawn, panel, name, colour)
-    if layer == 1 and curves.failures(drawn, panel):
-        axes.lines[-1].set_label("not converged")
-    dashed, label = dict(linestyle="--", linewidth=1), "D → ∞" if layer == 1 else ""
-    theory = f"D -> infinity, cosine {layer}"
-    curves.line(axes, drawn, panel, theory, "black", label, **dashed)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -227,11 +206,12 @@ def caption(inputs: Inputs, block: Block) -> str:
     shared = "one teacher and start" if descent["same_teacher"] else "teachers of their own"
     return (
         "Cosines of the layers with the teacher in time: the last layer rises first.\n\n"
-        f"**(a)** GAMP at c = {runs['skip']:g}, {curves.channel(runs)} in its channel, noise "
-        f"{runs['noise']:g} in the data, damping weight {runs['damping']:g}; the start: "
-        f"{start}.{dashed} **(b)** SGD in batches of {descent['batch']}, {descent['repeats']} "
-        f"updates on each, learning rate {descent['learning_rate']:g}, weight decay "
-        f"{descent['weight_decay']:g}/D, loss summed over the batch over D; runs have {shared} and "
-        "data of their own.\n\nThe published cosine lacks the teacher's norm, and its epochs are "
-        "20 batches where an epoch has 38; (a) was one run there.\n"
+        f"**(a)** GAMP, D = {runs['dimension']}, α = {ALPHA:g}, c = {runs['skip']:g}, "
+        f"{curves.channel(runs)} in its channel, noise {runs['noise']:g} in the data, damping "
+        f"weight {runs['damping']:g}; the start: {start}.{dashed} **(b)** SGD, D = "
+        f"{descent['dimension']}, α = {descent['alpha']:g}, batches of {descent['batch']}, "
+        f"{descent['repeats']} updates on each, learning rate {descent['learning_rate']:g}, weight "
+        f"decay {descent['weight_decay']:g}/D, loss summed over the batch over D; runs have "
+        f"{shared} and data of their own.\n\nThe published cosine lacks the teacher's norm, and "
+        "its epochs are 20 batches where an epoch has 38; (a) was one run there.\n"
     )

@@ -1,8 +1,9 @@
 """Figure 3: three layers; how two layers of a classifier of questions are learned.
 
-Left: tables of `theory.multi_index.deep`, without and with a regulariser; right: one of
-`theory.multi_index.trec`, or two where TREC's questions are given. Between them, beyond the paper:
-thresholds over c of three tied layers, and of untied ones, a table of `theory.multi_index.untied`.
+(a) overlaps and (b) plug-in errors of tables of `theory.multi_index.deep`, without and with a
+regulariser; beyond the paper (c), thresholds over c of three tied layers, and of untied ones, a
+table of `theory.multi_index.untied`; (d) and, where TREC's questions are given, (e): classifiers of
+`theory.multi_index.trec`.
 """
 
 import math
@@ -20,13 +21,14 @@ from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Ta
 from manybody.papers.readings import Table
 
 ORDER = (3, 1, 2)  # in which the layers are learned
-ERRORS = {"all layers": "-", "last layer only": "--"}
-DOTTED = {"linestyle": ":"}  # of thresholds
-UNTIED = {
-    "L = 1": ("D", "0.35", "L = 1, untied"),
-    "L = 2 last": ("s", curves.LAYER[2], "L = 2, untied, last"),
-    "L = 2 first": ("^", curves.LAYER[1], "L = 2, untied, first"),
-}
+CHANNELS = {"deep_regularised": {}, "deep": curves.LIGHT}
+FORCED = ("all layers", "last layer only")
+# Untied layers: series, marker, colour.
+UNTIED = (
+    ("L = 2 last", "s", curves.LAYER[2]),
+    ("L = 2 first", "s", curves.LAYER[1]),
+    ("L = 1", "D", "0.35"),
+)
 SAME_OVERLAP = 0.05  # difference from a stored overlap that counts as none
 SHARED = 0.05  # relative gap of two thresholds that count as one
 SAME_START, STEP_SHARE = 0.02, 0.2  # the same of similarities at first, and of steps
@@ -52,21 +54,21 @@ class Block(Figure):
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Overlaps and thresholds of three layers, similarities of classifiers, and comparisons. Stated
-    is what is classified in each panel at the right."""
+    is what is classified in the panels (d) and (e)."""
     found = inputs.read()
     deep, regularised, untied = found["deep"], found["deep_regularised"], found["untied"]
-    classifiers = {"right": found["docstrings"]}
+    classifiers = {"d": found["docstrings"]}
     if found["trec"].series("similarity 1"):
-        classifiers["right, TREC"] = found["trec"]
+        classifiers["e"] = found["trec"]
     last = max(table.get("overlap", "Q33")["x"].max() for table in (deep, regularised))
-    stored = {f"Q{layer}{layer}": public.DEEP[f"Q{layer}{layer}"] for layer in ORDER}
-    drawn = {
-        "left": _deep_rows(deep)
-        + _deep_rows(regularised)
-        + curves.stored_rows(regularised, public.DEEP_SETTING, stored, last),
-        "phase diagram": _phase_rows(deep, untied),
-        **{panel: _similarity_rows(table) for panel, table in classifiers.items()},
-    }
+    drawn = {"a": curves.stored_rows(regularised, public.DEEP_SETTING, public.DEEP, last), "b": []}
+    for table in (deep, regularised):
+        drawn["a"] += curves.overlap_rows(table, ORDER, "")
+        drawn["b"] += curves.error_rows(table, FORCED, "")
+    drawn["c"] = _threshold_rows(deep, untied)
+    for panel, table in classifiers.items():
+        names = [f"similarity {layer}" for layer in LAYERS]
+        drawn[panel] = [part for name in names for part in curves.run_rows(table.get(name), name)]
     judged = {
         "public-overlaps": readings.departure(regularised.entry, **public.DEEP_SETTING)
         or curves.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
@@ -96,42 +98,17 @@ def _classified(table: Table) -> str:
 # --- What is drawn --------------------------------------------------------------------------------
 
 
-def _deep_rows(table: Table) -> list[pd.DataFrame]:
-    """Curves and thresholds of one table."""
-    note, failed, parts = f", {channel(table.entry)}", table.failed(""), []
-    last = table.get("overlap", "Q33")["x"].max()
-    for layer in ORDER:
-        name = f"Q{layer}{layer}"
-        parts += curves.line_rows(table.get("overlap", name), name + note, failed)
-        start = table.at("threshold", f"alpha_{layer}", table.entry["skip"])
-        if start is not None and start.value < last:
-            parts.append(curves.points(f"alpha_{layer}{note}", {start.value: 0.0}))
-    for series in ERRORS:
-        errors = table.get("error plug-in", series)
-        parts += curves.line_rows(errors, f"plug-in error, {series}{note}", failed)
-    return parts
-
-
-def _phase_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
+def _threshold_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
+    """Thresholds over c, and the bound of linear stability."""
     parts = []
     for layer in ORDER:
         found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
         parts.append(curves.named(found, f"three layers, alpha_{layer}"))
-    for series in UNTIED:
-        found = untied.get("threshold", series)
-        parts += curves.line_rows(found, f"untied, {series}", untied.failed(series))
-    return parts
-
-
-def _similarity_rows(table: Table) -> list[pd.DataFrame]:
-    """Mean and standard deviation over runs, and all runs."""
-    parts = []
-    for layer in LAYERS:
-        name, found = f"similarity {layer}", table.get(f"similarity {layer}")
-        runs = readings.matrix(found)
-        shown = pd.DataFrame({"y": runs.mean(), "y_err": runs.std(ddof=1)}).reset_index()
-        parts += [curves.named(shown, f"{name}, mean and sd of runs"), curves.named(found, name)]
-    return parts
+    for series, *_ in UNTIED:
+        parts.append(curves.named(untied.get("threshold", series), f"untied, {series}"))
+        parts.append(curves.failures(untied.failed(series)))
+    skips = deep.get("threshold", "alpha_3")["x"]
+    return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
 
 # --- What is judged -------------------------------------------------------------------------------
@@ -262,103 +239,68 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Panel (a) over alpha, (b) over c, (c) and with TREC's questions (d) over steps."""
-    figure = style.new(2, 6.0)
-    figure.get_layout_engine().set(wspace=0.05, h_pad=0.06)
-    both = len(tables.stated) > 1
-    places = [["a", "b"], ["c", "d"]] if both else [["a", "a"], ["b", "c"]]
-    left, middle, *right = (axes for _, axes in sorted(figure.subplot_mosaic(places).items()))
-    _learning(left, tables, columns=2 if both else 4)
-    _phases(middle, tables)
-    for letter, axes, (panel, text) in zip("cd", right, tables.stated.items(), strict=False):
-        _similarities(axes, tables, panel)
-        axes.set_title(f"({letter}) {text}, two layers")
+    """Panels (a) and (b) over alpha, (c) over c, (d) and with TREC's questions (e) over steps."""
+    figure, drawn = style.new(2, 5.3), tables.drawn
+    figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
+    places = "ab\ncd" if len(tables.stated) == 1 else "aaabbb\nccddee"
+    panels = figure.subplot_mosaic(places)
+    curves.overlaps(panels["a"], tables, "a", CHANNELS, ORDER)
+    panels["a"].set_title(f"overlaps of three layers, c = {tables.entries['deep']['skip']:g}")
+    curves.errors(panels["b"], tables, "b", CHANNELS, FORCED, "Q₁₁, Q₂₂ forced to 0")
+    panels["b"].set_title("error of the prediction")
+    _draw_thresholds(panels["c"], drawn)
+    for panel, text in tables.stated.items():
+        names = {layer: f"similarity {layer}" for layer in LAYERS}
+        curves.in_time(panels[panel], drawn, panel, names, "training step")
+        runs = style.series(drawn, panel, names[1])["seed"].nunique()
+        panels[panel].set_title(f"{text}: {runs} runs (thin), median")
+        panels[panel].set_ylabel("similarity to the last state")
+    for letter, axes in panels.items():
+        curves.mark_failures(axes, drawn, letter)
+        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
+    marks = {
+        f"light: {channel(tables.entries['deep'])}": {"color": "0.2"} | curves.LIGHT,
+        "thresholds": curves.START | {"color": "0.3"},
+        "L = 3, tied": dict(color="0.3", marker="o", markersize=3),
+        "L = 2, untied": dict(color="0.3", marker="s", linestyle="--"),
+        "L = 1": dict(color="0.35", marker="D", linestyle="--"),
+    }
+    curves.legend(figure, drawn, ORDER, marks, 5)
     return figure
 
 
-def _learning(axes, tables: Tables, columns: int) -> None:
-    """Overlaps, thresholds, and plug-in errors on the axis at the right; light: of the channel
-    without a regulariser. Squares: the stored public overlaps, which are with one."""
-    drawn, errors = tables.drawn, axes.twinx()
-    channels = {role: channel(tables.entries[role]) for role in ("deep", "deep_regularised")}
-    for role, looks in (("deep", curves.LIGHT), ("deep_regularised", {})):
-        note = f", {channels[role]}"
-        for layer in ORDER:
-            colour = curves.LAYER[layer]
-            curves.line(axes, drawn, "left", f"Q{layer}{layer}{note}", colour, **looks)
-            for start in style.series(drawn, "left", f"alpha_{layer}{note}")["x"]:
-                axes.axvline(start, **{"linewidth": 0.9} | looks | DOTTED, color=colour)
-        for series, dashes in ERRORS.items():
-            name = f"plug-in error, {series}{note}"
-            dashed = looks | {"linestyle": dashes}
-            curves.line(errors, drawn, "left", name, curves.ERROR, **dashed)
-    handles = curves.handles(
-        {f"layer {k}": dict(color=curves.LAYER[k]) for k in ORDER}
-        | {
-            f"error, {series} (right)": dict(color=curves.ERROR, linestyle=dashes)
-            for series, dashes in ERRORS.items()
-        }
-        | {"thresholds": dict(color="0.4", linewidth=0.9, **DOTTED)}
-    )
-    handles += curves.stored(axes, drawn, "left", ORDER) + curves.failures(drawn, "left")
-    overlaps = drawn[(drawn["panel"] == "left") & drawn["series"].str.startswith("Q33, ")]
-    axes.set(xlim=(0, float(overlaps["x"].max())), xlabel="samples per dimension α = N / D")
-    axes.set(ylim=(-0.02, 1.04), ylabel="overlap Q")
-    errors.set(yscale="log", ylabel="plug-in error")
-    errors.spines["right"].set_visible(True)
-    light = f"{channels['deep_regularised']}; light: {channels['deep']}"
-    axes.set_title(f"(a) three layers, c = {tables.entries['deep']['skip']:g}; {light}")
-    style.legend_below(axes, columns, handles=handles)
-
-
-def _phases(axes, tables: Tables) -> None:
-    """Thresholds over c: three tied layers as lines, untied ones as symbols."""
-    drawn = tables.drawn
-    dots, dashes = dict(marker="o", markersize=3), dict(linestyle="--", linewidth=0.9, markersize=4)
+def _draw_thresholds(axes, drawn: pd.DataFrame) -> None:
+    """Three tied layers as lines with dots, untied ones dashed."""
     for layer in ORDER:
-        name, label = f"three layers, alpha_{layer}", f"L = 3, layer {layer}"
-        curves.line(axes, drawn, "phase diagram", name, curves.LAYER[layer], label, **dots)
-    for series, (marker, colour, label) in UNTIED.items():
-        name, looks = f"untied, {series}", dashes | {"marker": marker}
-        curves.line(axes, drawn, "phase diagram", name, colour, label, **looks)
-    axes.axhspan(0, curves.BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(curves.BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
+        name, dots = f"three layers, alpha_{layer}", dict(marker="o", markersize=3)
+        curves.line(axes, drawn, "c", name, curves.LAYER[layer], **dots)
+    dashes = dict(linestyle="--", linewidth=0.9, markersize=4)
+    for series, marker, colour in UNTIED:
+        curves.line(axes, drawn, "c", f"untied, {series}", colour, marker=marker, **dashes)
+    curves.bound(axes)
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
-    if (drawn.loc[drawn["panel"] == "phase diagram", "x"] > 0).any():
+    axes.set_title("thresholds over c")
+    if (drawn.loc[drawn["panel"] == "c", "x"] > 0).any():
         axes.set_xscale("log")
         style.plain_ticks(axes.xaxis, (0.03, 0.1, 0.25, 0.5, 1, 2, 4))
-    axes.set_title("(b) beyond the paper: thresholds over c")
-    style.legend_below(axes, 2)
-
-
-def _similarities(axes, tables: Tables, panel: str) -> None:
-    """Similarity of each layer to its last state: mean over runs with the spread of runs."""
-    for layer in LAYERS:
-        name, label = f"similarity {layer}, mean and sd of runs", f"layer {layer}"
-        curves.line(axes, tables.drawn, panel, name, curves.LAYER[layer], label)
-    runs = style.series(tables.drawn, panel, "similarity 1")
-    steps, count = runs["x"], runs["seed"].nunique()
-    axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
-    axes.set(ylim=(0, 1.04), ylabel="similarity to the last state")
-    title = f"{count} run{'s' if count > 1 else ''}, mean ± sd"
-    style.legend_below(axes, 2, title=title, alignment="left")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
     deep, trec = inputs.entries["deep"], inputs.entries["trec"]
+    regularised = channel(inputs.entries["deep_regularised"])
     texts = inputs.entries["docstrings"]
     packages = f"{texts['questions']['of_each']} sentences of each package"
-    panels = "**(c)**" if trec.get("questions") is None else "**(c)**, **(d)**"
+    panels = "**(d)**" if trec.get("questions") is None else "**(d)**, **(e)**"
     return (
         "Three tied layers are learned from the last on; a classifier's first layer settles "
         "first.\n\n"
-        "**(a)** Overlaps by state evolution from near 0 and, grey, plug-in errors; dotted: "
-        "thresholds; squares: public overlaps, with a regulariser. **(b)** Thresholds over c; "
-        "none of tied weights is below 1/6 (grey). "
+        f"**(a)** Overlaps by state evolution from near 0, {regularised} in channel "
+        f"and data; light: {channel(deep)}; squares: public overlaps. **(b)** Plug-in "
+        "errors. **(c)** Thresholds over c; none of tied weights is below 1/6 (grey). "
         f"{panels} Similarity tr(K K') / (\\|K\\| \\|K'\\|) of each layer's W Wᵀ to its last "
         f"state, under AdamW at {texts['learning_rate']:g} from W of scale "
         f"{texts['init_scale']:g} (chosen so that layers settle as in the public curves); "
         f"docstrings: {packages}, {curves.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
-        f"Curves: {curves.sampled(deep)}; bands: standard errors. Hollow: not converged.\n"
+        f"Curves: {curves.sampled(deep)}; bands: standard errors.\n"
     )

@@ -32,7 +32,8 @@ class Block(Figure):
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Q11 at the Q22 that are held, and its smallest step."""
     table = inputs.read()["fixed_overlap"]
-    rows = curves.line_rows(table.get("fixed", "Q11"), "Q11", table.failed("fixed"))
+    found = table.get("fixed", "Q11")
+    rows = [curves.named(found, "Q11"), curves.failures(table.failed("fixed"))]
     judged = {"layer-2-helps": [_smallest_step(table)]}
     return Tables(curves.gathered({"": rows}), judged, {"fixed_overlap": table.entry})
 
@@ -70,7 +71,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """One curve; hollow points did not converge."""
+    """One curve; hollow circles on the upper edge: not converged."""
     figure, entry = style.new(1, 2.7), tables.entries["fixed_overlap"]
     axes = figure.subplots()
     curves.line(axes, tables.drawn, "", "Q11", curves.LAYER[1], marker="o", markersize=3)
@@ -80,9 +81,7 @@ def draw(tables: Tables):
         ylim=(-0.03, 1.04),
         title=f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}",
     )
-    if curves.failures(tables.drawn, ""):
-        axes.lines[-1].set_label("not converged")
-        axes.legend(loc="upper left")
+    curves.mark_failures(axes, tables.drawn, "")
     return figure
 
 
@@ -95,5 +94,5 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"layer 2 is held at {len(entry['overlaps'])} values, and Q₁₁ solves its own fixed point "
         f"Q₁₁/(1 - Q₁₁) = α G₁₁(Q₁₁, Q₂₂) at α = {entry['alpha']:g}, which the public data do not "
         "say: it is the value of figure 2.\n\n"
-        f"{sampled(entry)}, whose standard error is the band. Hollow points did not converge.\n"
+        f"{sampled(entry)}, whose standard error is the band. Hollow, above: not converged.\n"
     )
