@@ -3,6 +3,8 @@
 import math
 from functools import cache, partial
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,8 @@ from manybody.measure import truths
 from manybody.measure.contacts import apc
 from manybody.models import factored
 from manybody.papers.inputs import distinct, with_files
-from manybody.papers.potts import contacts, fig2
+from manybody.papers.potts import contacts, fig2, fig3, recovery
+from manybody.theory import replica
 from manybody.theory.rows import rows
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
@@ -205,6 +208,12 @@ def make(folder, noise=NOISE, strengths=STRENGTHS, encoders=ENCODERS):
     return made
 
 
+def of_figure_2():
+    """The tables of figure 2, everything planted."""
+    with TemporaryDirectory() as folder:
+        return make(Path(folder)).tables(BLOCK)
+
+
 REPLICA = {
     "kind": "replica",
     "gamma": 2.5,
@@ -236,6 +245,12 @@ def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
     return pd.DataFrame(rows, columns=columns), {"entry": {}, "length": 20}
 
 
+def of_figure_3():
+    """The tables of figure 3."""
+    computed = replica.compute(REPLICA | {"size_realisations": 3})
+    return fig3.tables_of(computed, curve_of_losses())
+
+
 SIZES = (500, 1000, 2000, 3000, 5000, 10000, 20000)
 
 
@@ -256,6 +271,18 @@ def recovered(runs: int, slope: float = -0.97, power: float | None = None):
             ]
     frame = pd.DataFrame(rows, columns=["quantity", "seed", "x", "y", "y_err"])
     return frame.assign(series=""), dict(entry={}, length=20)
+
+
+def of_recovery(*given):
+    """The tables of recovery of a planted one."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "curve.parquet"
+        tables.write_theory(path, *recovered(*given))
+        inputs = recovery.Inputs(curve=recovery.Curve(curve="c"), entry={}, source={})
+        return recovery.tables(with_files(inputs, {"curves": [str(path)]}), None)
+
+
+TRUTH = contacts.Truth(HAMILTONIAN.couplings != 0, ~np.eye(LENGTH, dtype=bool))
 
 
 def contact_tables(noise=0.1, separation=1, truth=None, couplings=HAMILTONIAN.couplings, **about):

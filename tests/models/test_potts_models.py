@@ -320,34 +320,20 @@ def couplings():
 
 def test_errors_do_not_depend_on_the_gauge(couplings):
     truth, found = couplings
-    draw = np.random.default_rng(1)
-    values, shift = draw.standard_normal((VOCABULARY, VOCABULARY)), draw.standard_normal(VOCABULARY)
-    colours = values + 0.1 * draw.standard_normal(values.shape)
-    frequencies = draw.dirichlet(np.ones(VOCABULARY))
     first = gauge.coupling_error(found, truth)
-    diagonal = np.diag(draw.standard_normal(LENGTH))
+    diagonal = np.diag(np.random.default_rng(1).standard_normal(LENGTH))
     second = gauge.coupling_error(-2 * found + diagonal, truth)
     assert abs(first.scale + 2 * second.scale) < 1e-12
     assert np.allclose(first[1:], second[1:], rtol=0, atol=1e-12)
     assert 0 < first.error < 1
     entries = (truth - first.scale * found)[~np.eye(LENGTH, dtype=bool)] ** 2
-    assert abs(entries.mean() - first.mean_square) < 1e-12
-
-    errors = [
-        gauge.value_error(values, colours, frequencies, first.scale * factor)
-        for values, factor in ((values, 1), (values / -2, -0.5), (values + shift, 1))
-    ]
-    assert errors[0] > 0
-    assert np.allclose(errors, errors[0], rtol=1e-12, atol=0)
-    best = [gauge.value_error(part, colours, frequencies) for part in (values, shift - values / 2)]
-    assert abs(best[0] - best[1]) < 1e-12
-    assert best[0] <= errors[0]
+    assert abs(entries.sum() / (truth**2).sum() - first.error) < 1e-12
 
 
 def test_errors_of_known_maps(couplings):
     truth, found = couplings
     exact = gauge.coupling_error(-0.1 * truth, truth)
-    assert np.allclose(exact, (-10, 0, 1, 0), atol=1e-12)
+    assert np.allclose(exact, (-10, 0, 1), atol=1e-12)
     nothing = gauge.coupling_error(np.zeros_like(truth), truth)
     assert abs(nothing.error - 1) < 1e-12
     assert np.isnan(nothing.pearson)
@@ -357,19 +343,6 @@ def test_errors_of_known_maps(couplings):
     assert np.array_equal(gauge.symmetrised(found), gauge.symmetrised(found).T)
     better = gauge.coupling_error(gauge.symmetrised(found), truth)
     assert better.error < gauge.coupling_error(found, truth).error
-
-
-def test_unseen_colours_do_not_count():
-    draw = np.random.default_rng(2)
-    values = draw.standard_normal((VOCABULARY, VOCABULARY))
-    tokens = np.array([[0, 1, 1, 2], [3, 1, 0, 0]])
-    frequencies = gauge.colour_frequencies(tokens, VOCABULARY)
-    assert frequencies.tolist() == [0.375, 0.375, 0.125, 0.125, 0]
-    colours = values.copy()
-    colours[:, 4] += draw.standard_normal(VOCABULARY)
-    assert gauge.value_error(values, colours, frequencies, 1.0) < 1e-30
-    colours[:, 3] += draw.standard_normal(VOCABULARY)
-    assert gauge.value_error(values, colours, frequencies, 1.0) > 1e-3
 
 
 def test_renormalised_rows_sum_to_one_without_the_diagonal():

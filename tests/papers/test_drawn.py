@@ -1,6 +1,8 @@
 """Every figure draws the numbers of its CSV, and is legible at the width of a column."""
 
 import planted_losses
+import planted_multi_index
+import planted_potts
 import pytest
 from drawn import strangers
 from legible import faults
@@ -13,6 +15,14 @@ TABLES = {
     ("simplicity", "fig4"): planted_losses.of_figure_4,
     ("simplicity", "fig4_paper"): planted_losses.of_figure_4,
     ("simplicity", "fig5"): planted_losses.of_figure_4,
+    ("multi-index", "fig1"): lambda: planted_multi_index.whole("fig1"),
+    ("multi-index", "fig2"): lambda: planted_multi_index.whole("fig2"),
+    ("multi-index", "fig3"): lambda: planted_multi_index.whole("fig3"),
+    ("multi-index", "fig5"): lambda: planted_multi_index.whole("fig5"),
+    ("potts", "fig2"): planted_potts.of_figure_2,
+    ("potts", "fig3"): planted_potts.of_figure_3,
+    ("potts", "recovery"): lambda: planted_potts.of_recovery(6),
+    ("potts", "contacts"): lambda: planted_potts.contact_tables(truth=planted_potts.TRUTH),
 }
 
 

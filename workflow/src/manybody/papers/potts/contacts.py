@@ -19,7 +19,8 @@ from manybody.papers.style import points
 
 STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
 RIGHT, WRONG = "#0072B2", "#D55E00"
-CONTACT, UNKNOWN = 0.6, 0.91  # greys
+CONTACT, UNKNOWN = "0.6", "0.91"  # greys
+BEST = {"contact": RIGHT, "no contact": WRONG}  # pairs of highest score, and their colours
 LOOKS = {
     "corrected": ("corrected score", "-", RIGHT),
     "as it is": ("score as it is", "--", "#444444"),
@@ -97,6 +98,12 @@ class Truth(NamedTuple):
     contacts: np.ndarray
     known: np.ndarray
 
+    @property
+    def marks(self) -> np.ndarray:
+        """1 where a pair below the diagonal is a contact, 0 where it is unknown, else NaN."""
+        marks = np.where(self.contacts, 1.0, np.where(self.known, math.nan, 0.0))
+        return np.where(np.tri(len(marks), k=-1) > 0, marks, math.nan)
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -157,6 +164,7 @@ def tables_of(
         known = truth.contacts[counted][truth.known[counted]]
         asked = max(1, int(known.sum()))
         chance = float(known.mean()) if len(known) else math.nan
+        parts += _contact_rows(corrected, truth, separation, asked, seed)
         for name, (label, *_) in LOOKS.items():
             shares = contacts.precision(scores[name], truth.contacts, separation, None, truth.known)
             counts = np.arange(1, len(shares) + 1)
@@ -165,12 +173,27 @@ def tables_of(
     return Tables(style.gathered(parts), scores, about, truth, separation, asked, chance)
 
 
+def _contact_rows(
+    scores: np.ndarray, truth: Truth, separation: int, asked: int, seed: int
+) -> list[pd.DataFrame]:
+    """Contacts (1) and unknown pairs (0) below the diagonal, and the pairs of highest score."""
+    i, j = np.nonzero(np.isfinite(truth.marks))
+    names = [f"contact of site {site}" for site in i + 1]
+    parts = [points("a", names, seed, j + 1, truth.marks[i, j])]
+    best = contacts.best_pairs(scores, separation, truth.known)
+    first, second = (sites[:asked] for sites in best)
+    hits = truth.contacts[first, second]
+    for name, of in zip(BEST, (hits, ~hits), strict=True):
+        parts.append(points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1))
+    return parts
+
+
 def claims(tables: Tables) -> list[records.Claim]:
     """The best pairs are contacts more often than by chance; no claim where nothing is known."""
     if tables.truth is None:
         return []
     named = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
-    scope = title(tables.about)
+    scope = title(tables.about, ", {model} (seed {seed})".format(**tables.about))
     if not tables.chance > 0:
         reason = f"none of the known pairs{tables.apart} is a contact"
         return [records.not_run(*named, reason, scope)]
@@ -187,13 +210,13 @@ def claims(tables: Tables) -> list[records.Claim]:
     return [records.judged(*named, found, scope, rule)]
 
 
-def title(about: dict) -> str:
-    """Source, model and sequences of a table of scores."""
+def title(about: dict, model: str = "") -> str:
+    """Source, heads and sequences of a table of scores."""
     count = f"{about['sequences']} sequences"
     if about["weighted"]:
         count += f", which count as {about['effective']:.0f}"
     heads = f"{about['heads']} head{'s' if about['heads'] > 1 else ''}"
-    return f"{about['source']}, {about['model']} (seed {about['seed']}): {heads}, {count}"
+    return f"{about['source']}{model}: {heads}, {count}"
 
 
 @style.in_house_style
@@ -225,29 +248,27 @@ def _draw_map(figure, axes, tables: Tables) -> None:
     axes.spines[["top", "right"]].set_visible(True)
     axes.locator_params(integer=True)
     for shift in (tables.separation - 0.5, 0.5 - tables.separation):
-        axes.plot(edges + shift, edges, color="0.6", linewidth=0.6, linestyle=":")
+        axes.plot(edges + shift, edges, color="0.6", linewidth=0.6, linestyle=":", gid="guide")
     axes.set_title("(a) scores")
     if truth is not None:
         axes.set_title("(a) scores above, contacts below the diagonal")
         _draw_contacts(axes, tables, looks)
+        style.legend_below(axes, 2)
 
 
 def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
-    scores, truth, count = tables.scores["corrected"], tables.truth, tables.asked
-    greys = np.where(truth.contacts, CONTACT, np.where(truth.known, np.nan, UNKNOWN))
-    greys[~np.tril(np.ones(scores.shape, bool), -1)] = np.nan
-    axes.imshow(greys, cmap="gray", vmin=0, vmax=1, **looks)
-    axes.plot([], [], "s", color=str(CONTACT), label="contact")
-    pairs = contacts.best_pairs(scores, tables.separation, truth.known)
-    first, second = (sites[:count] for sites in pairs)
-    hits = truth.contacts[first, second]
-    dots = dict(s=9 * min(1.0, SITES / len(scores)), linewidths=0)
-    for of, colour, words in (hits, RIGHT, "contact"), (~hits, WRONG, "no contact"):
-        label = f"best {count}: {words}"
-        axes.scatter(first[of] + 1, second[of] + 1, color=colour, label=label, **dots)
-    if (greys == UNKNOWN).any():
-        axes.plot([], [], "s", color=str(UNKNOWN), label="unknown")
-    style.legend_below(axes, 2)
+    from matplotlib.colors import ListedColormap
+
+    marks = tables.truth.marks
+    axes.imshow(marks, cmap=ListedColormap([UNKNOWN, CONTACT]), vmin=0, vmax=1, **looks)
+    for label, grey, value in ("contact", CONTACT, 1), ("unknown", UNKNOWN, 0):
+        if (marks == value).any():
+            axes.plot([], [], "s", color=grey, label=label)
+    dots = dict(s=9 * min(1.0, SITES / len(marks)), linewidths=0)
+    for name, colour in BEST.items():
+        found = style.series(tables.drawn, "a", f"best pairs: {name}")
+        label = f"best {tables.asked}: {name}"
+        axes.scatter(found["x"], found["y"], color=colour, label=label, **dots)
 
 
 def _draw_precision(axes, tables: Tables) -> None:
@@ -270,8 +291,8 @@ def _draw_ranks(axes, tables: Tables) -> None:
     found = style.series(tables.drawn, "b", "corrected score by rank")
     length = len(tables.scores["corrected"])
     axes.plot(found["x"], found["y"], color=RIGHT)
-    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.axvline(length, color="0.7", linewidth=0.8, label=f"L = {length}")
+    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    axes.axvline(length, color="0.7", linewidth=0.8, label=f"L = {length}", gid="guide")
     axes.set(xlabel=f"rank of the pair{tables.apart}", ylabel="corrected score (nats)")
     axes.set_title("(b) scores in order")
     axes.legend(loc="upper right")

@@ -1,23 +1,16 @@
 """Figure 2: factored attention and transformer encoders on samples of a Potts model.
 
-(a) held-out loss above the optimum against the epoch, (b) the true couplings and the attention
-maps, (c) error of the couplings read off the maps, their gauge fixed, (d) loss above the optimum
-against a, which leads from factored to ordinary attention.
-
 In the table of what is drawn, maps have their columns in x, rows in the series and values in y.
 Numbers that are not points of a panel have a panel of their own: `loss` (a with the loss itself,
-and the optimum), `candidates` (x: learning rate, y: excess of every recipe that was tried),
-`pearson`, `mean square` (of c A - J, as in the paper) and `values` (error of V, colours weighted by
-their frequency), each at the last step and over seeds.
+and the optimum), `c end` and `pearson` (errors and correlations of J of all seeds at the last step)
+and `candidates` (x: learning rate, y: excess of every recipe that was tried).
 """
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
 from manybody.io.options import Block as Part
 from manybody.io.options import NotNegative, Seeds, Text, key, refers
@@ -27,7 +20,7 @@ from manybody.papers import style
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Equations, Hamiltonian, Maps, Sequences, Trained
 from manybody.papers.potts import runs
-from manybody.papers.potts.runs import FACTORED, Candidate, Data, Entry
+from manybody.papers.potts.runs import FACTORED, Data
 from manybody.papers.style import points
 
 COLOURS = (
@@ -38,14 +31,15 @@ COLOURS = (
     style.ORDERS[4],
     style.TIMES[1],
 )
-BESIDE = 3  # names of architectures that fit beside each other below the narrow panel
-CANDIDATES = "Models that differ by their recipe; the one with the lowest held-out loss is drawn."
 
 
 class Choice(Part):
     """Runs among which the best learning rate is chosen."""
 
-    candidates: Annotated[list[refers("models")], Field(min_length=1)] = key(CANDIDATES)
+    candidates: list[refers("models")] = key(
+        "Models that differ by their recipe; the one with the lowest held-out loss is drawn.",
+        min_length=1,
+    )
     seeds: Seeds = key("Runs of each.")
 
     def runs(self, source: str) -> list[Trained]:
@@ -140,11 +134,7 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, maps and errors of the best recipes, and of all that were tried."""
-    return tables_of(read(inputs, block))
-
-
-def tables_of(data: Data) -> Tables:
-    """The tables of these runs."""
+    data = runs.read(inputs, block)
     maps = _maps(data)
     rows = [
         points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
@@ -153,44 +143,6 @@ def tables_of(data: Data) -> Tables:
     ]
     parts = [*_losses(data), *rows, *_errors(data), *_steps(data), *runs.numbers(data)]
     return Tables(style.gathered(parts), data, maps)
-
-
-def read(inputs: Inputs, block: Block) -> Data:
-    """The runs of a figure's block."""
-    from manybody.data.hamiltonian import Hamiltonian as Stored
-    from manybody.io import sequences, tables
-
-    manifests = {(run.model, run.seed): run.file() for run in inputs.models}
-    mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
-    losses, _ = tables.read_theory(inputs.equations.file())
-    each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
-
-    def read_run(model: str, seed: int, named: str) -> runs.PottsRun:
-        found = runs.readings.read_run(manifests[model, seed])
-        return runs.PottsRun(*found, {}, each=each.get((named, seed)))
-
-    def candidate(model: str, seeds: list[int]) -> Candidate:
-        return Candidate(model, {seed: read_run(model, seed, model) for seed in seeds})
-
-    def entry(part: Choice, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
-        made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
-        made.longer = candidate(longer, part.seeds) if longer else None
-        for seed, run in made.runs.items():
-            if (made.best.model, seed) in mapped:
-                run.maps, run.values = runs.read_maps(mapped[made.best.model, seed])
-        return made
-
-    steps = sorted(block.interpolation, key=lambda part: part.a)
-    held_out = sequences.Sequences.open(inputs.sequences.file())
-    return Data(
-        source=inputs.source,
-        hamiltonian=Stored.load(inputs.hamiltonian.file()),
-        tokens=held_out.tokens,
-        repeated=held_out.about["repeated"],
-        optimum=read_run(block.optimum, 0, ""),
-        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
-        interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
-    )
 
 
 def _losses(data: Data) -> list[pd.DataFrame]:
@@ -223,17 +175,17 @@ def _mean(panel: str, label: str, curves: list[pd.Series], zero: float) -> pd.Da
 
 
 def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
-    """Label, error and correlation in words, and matrix of J and of each shown seed's map.
+    """Label, correlation with J in words, and matrix of J and of each shown seed's map.
 
     Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
     gauge. The averaged maps of encoders have no gauge and are as they are.
     """
-    shown = [("J", "true couplings", np.array(data.hamiltonian.couplings, float))]
+    shown = [("J", "true", np.array(data.hamiltonian.couplings, float))]
     for entry in data.architectures:
         run = entry.runs[runs.readings.chosen(entry.runs)]
         if run.maps:
             error = data.coupling_error(run.last_map)
-            words = f"err {error.error:.2g}, r {error.pearson:.3f}"
+            words = f"r = {error.pearson:.3f}"
             scale = error.scale if entry.kind in FACTORED else 1.0
             shown.append((entry.label, words, scale * run.last_map))
     for *_, matrix in shown:
@@ -242,16 +194,13 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
 
 
 def _errors(data: Data) -> list[pd.DataFrame]:
-    """(c): err_J against the epoch, for runs whose maps were kept at more than one step; beside it
-    err_J of every seed at its last step."""
-    found, beside = [], []
-    for number, entry in enumerate(data.architectures):
+    """(c): err_J against the epoch, for runs whose maps were kept."""
+    found = []
+    for entry in data.architectures:
         curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
         if curves:
             found.append(_mean("c", entry.label, curves, 0.0))
-        ends = data.end_errors(entry)["error"]
-        beside.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
-    return found + beside
+    return found
 
 
 def _steps(data: Data) -> list[pd.DataFrame]:
@@ -260,11 +209,7 @@ def _steps(data: Data) -> list[pd.DataFrame]:
     entries = data.interpolation
     excess = [data.excess(entry).mean() for entry in entries]
     errors = [data.excess_error(entry) for entry in entries]
-    found = [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
-    for entry in entries:
-        places = [entry.a] * len(entry.runs)
-        found.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
-    return found
+    return [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -314,37 +259,30 @@ def claims(tables: Tables) -> list[records.Claim]:
     ]
 
 
-# --- Panels ---------------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: Tables):
     """Four panels: losses, maps, errors of the couplings, interpolation."""
-    figure = style.new(2, 6.9)
-    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.2, 0.85, 1))
-    losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
-    errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
-    _draw_losses(losses, tables)
-    _draw_interpolation(strength, tables)
+    figure = style.new(2, 6.4)
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.05, 1.15, 1))
+    errors, strength = lower.subplots(1, 2, width_ratios=(1.3, 1))
+    _draw_losses(upper.subplots(), tables)
+    count = len(tables.data.architectures)
+    upper.legend(loc="outside upper left", ncols=count if count <= 4 else math.ceil(count / 2))
     _draw_maps(middle, tables)
-    _draw_lines(errors, tables, "c", {})
-    errors.set(yscale="log", ylabel="error of J\n|cA − J|² / |J|²")
-    errors.set_title("(c) reconstruction of the couplings")
-    _draw_ends(ends, tables)
-    upper.legend(*losses.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    _draw_lines(errors, tables, "c")
+    errors.set(yscale="log", ylabel="relative error |cA − J|² / |J|²")
+    errors.set_title("(c) error of the couplings")
+    _draw_interpolation(strength, tables)
     return figure
 
 
-def _palette(data: Data) -> list[str]:
-    return [COLOURS[number % len(COLOURS)] for number in range(len(data.architectures))]
-
-
-def _draw_lines(axes, tables: Tables, panel: str, labels: dict[str, str]) -> None:
+def _draw_lines(axes, tables: Tables, panel: str) -> None:
     """Means over seeds, with a band of one sd where there are several; epochs from 0 on, linear up
     to 1 and logarithmic beyond: runs differ much in length."""
-    for colour, entry in zip(_palette(tables.data), tables.data.architectures, strict=True):
+    for number, entry in enumerate(tables.data.architectures):
+        colour = COLOURS[number % len(COLOURS)]
         found = style.series(tables.drawn, panel, entry.label)
-        looks = dict(color=colour, marker="o", markeredgewidth=0, label=labels.get(entry.label))
+        looks = dict(color=colour, marker="o", markeredgewidth=0, label=entry.label)
         axes.plot(found["x"], found["y"], **looks)
         style.band(axes, found, colour)
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
@@ -352,23 +290,17 @@ def _draw_lines(axes, tables: Tables, panel: str, labels: dict[str, str]) -> Non
 
 
 def _draw_losses(axes, tables: Tables) -> None:
-    data = tables.data
-    names = {entry.label: f"{entry.label}: {recipe(entry.best)}" for entry in data.architectures}
-    _draw_lines(axes, tables, "a", names)
+    _draw_lines(axes, tables, "a")
     drawn = tables.drawn[tables.drawn["panel"] == "a"]
     for _, row in drawn[drawn["series"].str.startswith("p/(2ML)")].iterrows():
         axes.axhline(row["y"], color="black", linestyle="--", linewidth=0.9, zorder=1)
-        words = row["series"].replace(",", f" = {row['y']:.2g},")
-        place = dict(transform=axes.get_yaxis_transform(), va="top", fontsize=style.SMALL)
-        axes.text(0.01, 0.97 * row["y"], words, **place)
+        place = dict(xytext=(2, 2), textcoords="offset points", fontsize=style.SMALL)
+        axes.annotate(row["series"], (0, row["y"]), **place)
     positive = drawn["y"][np.isfinite(drawn["y"]) & (drawn["y"] > 0)]
     if len(positive):
         axes.set(yscale="log", ylim=(0.5 * positive.min(), 1.3 * positive.max()))
-    optimum = data.optimum.curve["loss"].iloc[-1]
-    axes.set(
-        ylabel="held-out loss above the optimum\n(nats per token)",
-        title=f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum:.4f} nats per token",
-    )
+    axes.set_ylabel("loss above the optimum\n(nats per token)")
+    axes.set_title("(a) held-out loss")
 
 
 def _draw_maps(part, tables: Tables) -> None:
@@ -384,45 +316,22 @@ def _draw_maps(part, tables: Tables) -> None:
         image = axes.imshow(matrix, **looks)
         axes.set(xticks=sites, yticks=sites, facecolor="0.85")
         axes.tick_params(labelsize=6)
-        axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
-    looks = dict(shrink=0.75, aspect=14, pad=0.01, ticks=MaxNLocator(4))
+        name = label.replace(", ", "\n")
+        axes.set_title(f"{name}\n{words}", fontsize=style.SMALL)
+    row[0].set_ylabel("site")
+    looks = dict(shrink=0.75, aspect=14, pad=0.01, ticks=MaxNLocator(4), label="coupling")
     part.colorbar(image, ax=list(row), **looks).ax.tick_params(labelsize=6)
-    part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
-
-
-def _draw_ends(axes, tables: Tables) -> None:
-    entries = tables.data.architectures
-    for colour, entry in zip(_palette(tables.data), entries, strict=True):
-        found = style.series(tables.drawn, "c end", entry.label)
-        axes.plot(found["x"], found["y"], "o", color=colour, alpha=0.8, markersize=5)
-    names = [entry.label.replace(", ", "\n").replace(" attention", "") for entry in entries]
-    axes.set_xticks(range(len(names)), names)
-    axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.tick_params(axis="x", labelsize=6, labelrotation=90 if len(names) > BESIDE else 0)
-    axes.tick_params(axis="y", labelleft=False)
-    several = any(len(entry.runs) > 1 for entry in entries)
-    axes.set_title(f"at the end{', every seed' if several else ''}")
+    part.suptitle("(b) couplings and attention maps; r: correlation with J", x=0.01, ha="left")
 
 
 def _draw_interpolation(axes, tables: Tables) -> None:
     found = style.series(tables.drawn, "d", "interpolation")
-    found = found[found["seed"] == "mean"]
     if not len(found):
         axes.axis("off")
         return
-    looks = dict(fmt="o-", color=style.TIMES[2], capsize=2)
-    axes.errorbar(found["x"], found["y"], yerr=found["y_err"], **looks)
-    axes.set(ylim=(min(0.0, *found["y"]), None), xlabel="a", title="(d) interpolation")
-    axes.set_ylabel("loss above the optimum")
-
-
-def recipe(candidate: Candidate) -> str:
-    """Optimiser, rate and steps of a recipe, and the number of seeds."""
-    name = candidate.recipe["optimizer"]["name"]
-    words = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}.get(name, name)
-    rate = f" {candidate.rate:g}" if math.isfinite(candidate.rate) else ""
-    seeds = f"{len(candidate.runs)} seed{'s' if len(candidate.runs) > 1 else ''}"
-    return f"{words}{rate}, {candidate.recipe['steps']} steps, {seeds}"
+    axes.errorbar(found["x"], found["y"], found["y_err"], fmt="o-", color=style.ORIGINAL)
+    axes.set(ylim=(min(0.0, *found["y"]), None), title="(d) from factored to ordinary attention")
+    axes.set(xlabel="a", ylabel="loss above the optimum\n(nats per token)")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -26,7 +26,6 @@ from manybody.papers.readings import Table, matrix
 THEORY = style.ORDERS[6]
 SIMULATION = style.ORDERS[2]
 RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the lowest ridge first
-SMALL = 0.3  # alpha below which the independent teacher's curve is told from the true one
 WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
@@ -270,30 +269,19 @@ def _draw_square(axes, tables: Tables) -> None:
     hollow = dict(linestyle="", marker="D", markersize=6, markerfacecolor="none", zorder=3)
     hollow |= dict(markeredgecolor=THEORY, markeredgewidth=1.2)
     dots = dict(color=SIMULATION, linestyle="", marker="o", markersize=3, zorder=4)
-    dots |= dict(capsize=2, elinewidth=1.0, label=f"simulation, {entry['realisations']} runs")
+    dots |= dict(elinewidth=1.0, label=f"simulation, {entry['realisations']} runs")
     dashed = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
     first, last = simulation["x"].iloc[0] / 1.5, simulation["x"].iloc[-1] * 1.5
     seen = limit[(limit["x"] >= first) & (limit["x"] <= last)]
     axes.set_ylim(0.8 * seen["y"].min(), 1.4 * max(seen["y"].max(), simulation["y"].max()))
     axes.set(xlim=(first, last), xlabel="samples per site α = M / L")
     axes.set(ylabel="generalisation loss E (y − ŷ)²")
-    axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0)
+    axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0, gid="guide")
     axes.set_title(f"(a) square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
-    small = pd.concat([limit, independent]).query("@first <= x <= @SMALL")
-    places = [axes]
-    if len(small):
-        low, high = small["y"].min(), small["y"].max()
-        pad = 0.08 * (high - low)
-        inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
-        inset.set(xlim=(first, SMALL), ylim=(low - pad, high + pad))
-        inset.tick_params(labelsize=6)
-        inset.set_title("small α", fontsize=style.SMALL, pad=2)
-        places.append(inset)
-    for place in places:
-        place.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
-        place.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
-        place.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
-        place.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
+    axes.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
+    axes.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
+    axes.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
+    axes.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
 
 
 def _draw_logistic(axes, tables: Tables) -> None:
@@ -301,18 +289,18 @@ def _draw_logistic(axes, tables: Tables) -> None:
     for fits, colour in zip(tables.fits, RIDGES * len(tables.fits), strict=False):
         test = style.series(tables.drawn, "right", f"ridge {fits.ridge:g}, test")
         top = test.loc[test["y"].idxmax()]
-        label = f"λ = {fits.ridge:g}, peak at M/L = {top['x'] / tables.length:.2g}"
         looks = dict(color=colour, marker="o", markeredgewidth=0, markersize=3)
-        axes.plot(test["x"], test["y"], label=label, **looks)
+        axes.plot(test["x"], test["y"], label=f"test, λ = {fits.ridge:g}", **looks)
         style.band(axes, test, colour)
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
     lowest, count = tables.fits[0].ridge, len(tables.fits[0].test)
     training = style.series(tables.drawn, "right", f"ridge {lowest:g}, training")
     looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0)
     axes.plot(training["x"], training["y"], label=f"training, λ = {lowest:g}", **looks)
-    axes.axhline(tables.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
-    window = "M/L from {:g} to {:g}".format(*WINDOW)
-    axes.axvspan(*tables.window, color="0.93", linewidth=0, zorder=0, label=window)
+    axes.axhline(tables.optimum, color="black", linestyle=":", linewidth=1.0)
+    place = dict(xytext=(2, -9), textcoords="offset points", fontsize=style.SMALL)
+    axes.annotate("optimum", (training["x"].iloc[0], tables.optimum), **place)
+    axes.axvspan(*tables.window, color="0.93", linewidth=0, zorder=0)
     axes.set(xlabel="sequences M", ylabel="cross-entropy (nats per site)")
     axes.set_title(f"(b) logistic loss, L = {tables.length}, {count} realisations")
 

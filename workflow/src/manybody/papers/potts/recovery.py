@@ -118,11 +118,11 @@ def draw(tables: Tables):
             ylabel="err$_J$ = |cA − J|² / |J|²",
             title=f"(a) error of the couplings, L = {tables.length}",
         ),
-        "b": dict(ylabel="Pearson r", ylim=(None, 1.0), title="(b) correlation with the true J"),
+        "b": dict(ylabel="Pearson r", ylim=(None, 1.01), title="(b) correlation with the true J"),
         "c": dict(
             yscale="log",
-            ylabel="test loss − optimum (nats per site)",
-            title="(c) excess test loss",
+            ylabel="excess loss (nats per site)",
+            title="(c) test loss above the optimum",
         ),
     }
     for axes, (panel, names) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):

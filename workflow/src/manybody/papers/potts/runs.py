@@ -27,14 +27,10 @@ LENGTH = ("steps", "checkpoints", "validation")  # of a recipe: what more steps 
 
 @dataclass
 class PottsRun(readings.TrainedRun):
-    """A run; each: the final loss of every held-out sequence (N,) where equations give it, or None.
-
-    Of the best recipes only: maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|)
-    of the last step, or None.
-    """
+    """A run. maps: of the best recipes only, step -> the map (L, L) that stands for J. each: the
+    final loss of every held-out sequence (N,) where equations give it, or None."""
 
     maps: dict[int, np.ndarray]
-    values: np.ndarray | None = None
     each: np.ndarray | None = None
 
     @property
@@ -103,12 +99,11 @@ class Entry:
 
 @dataclass
 class Data:
-    """The source as in the config, its Hamiltonian and held-out sequences, the share of these that
-    are training sequences, too, and all runs on it."""
+    """The source as in the config, its Hamiltonian, the share of held-out sequences that are
+    training sequences, too, and all runs on it."""
 
     source: dict
     hamiltonian: Hamiltonian
-    tokens: np.ndarray
     repeated: float
     optimum: PottsRun
     architectures: list[Entry]
@@ -149,20 +144,11 @@ class Data:
         return pd.Series(errors, index=epochs[steps].to_numpy(), dtype=float)
 
     def end_errors(self, entry: Entry) -> pd.DataFrame:
-        """Errors of the last maps, a row a seed: those of `gauge.CouplingError`, and `values`, that
-        of V against beta U, colours weighted by their frequency; NaN without V."""
-        known, rows = self.hamiltonian, {}
-        for seed, run in entry.runs.items():
-            if not run.maps:
-                continue
-            errors = self.coupling_error(run.last_map)
-            rows[seed] = errors._asdict() | {"values": math.nan}
-            # U of the Hamiltonian is -1/2 of that of the paper's H, so that beta U is this.
-            truth = -2 * known.beta * known.colours
-            if run.values is not None and run.values.shape == truth.shape:
-                shares = gauge.colour_frequencies(self.tokens, known.vocabulary)
-                rows[seed]["values"] = gauge.value_error(run.values, truth, shares, errors.scale)
-        columns = [*gauge.CouplingError._fields, "values"]
+        """Errors of the last maps, a row a seed with those of `gauge.CouplingError`."""
+        rows = {
+            seed: self.coupling_error(run.last_map) for seed, run in entry.runs.items() if run.maps
+        }
+        columns = gauge.CouplingError._fields
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
@@ -178,8 +164,8 @@ def numbers(data: Data) -> list[pd.DataFrame]:
                 points("candidates", series, "mean", [candidate.rate], [ends.mean()], spread)
             )
         errors = data.end_errors(entry)
-        for panel in ("pearson", "mean square", "values"):
-            ends = errors[panel.replace(" ", "_")].dropna()
+        for panel, name in (("c end", "error"), ("pearson", "pearson")):
+            ends = errors[name].dropna()
             found.append(points(panel, entry.label, ends.index, [math.nan] * len(ends), ends))
     return found
 
@@ -286,19 +272,52 @@ def longer(data: Data) -> list[Comparison]:
     return found
 
 
-def read_maps(path) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
-    """Reads the map of each step, and V of the last: A of one layer, or averaged attention.
+def read(inputs, block) -> Data:
+    """The runs that the block of a figure names, of the files of its inputs."""
+    from manybody.io import sequences
+
+    manifests = {(run.model, run.seed): run.file() for run in inputs.models}
+    mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
+    losses, _ = tables.read_theory(inputs.equations.file())
+    each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
+
+    def run(model: str, seed: int, named: str) -> PottsRun:
+        found = readings.read_run(manifests[model, seed])
+        return PottsRun(*found, {}, each=each.get((named, seed)))
+
+    def candidate(model: str, seeds: list[int]) -> Candidate:
+        return Candidate(model, {seed: run(model, seed, model) for seed in seeds})
+
+    def entry(part, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
+        made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
+        made.longer = candidate(longer, part.seeds) if longer else None
+        for seed, found in made.runs.items():
+            if (made.best.model, seed) in mapped:
+                found.maps = read_maps(mapped[made.best.model, seed])
+        return made
+
+    steps = sorted(block.interpolation, key=lambda part: part.a)
+    return Data(
+        source=inputs.source,
+        hamiltonian=Hamiltonian.load(inputs.hamiltonian.file()),
+        repeated=sequences.Sequences.open(inputs.sequences.file()).about["repeated"],
+        optimum=run(block.optimum, 0, ""),
+        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
+        interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
+    )
+
+
+def read_maps(path) -> dict[int, np.ndarray]:
+    """Reads the map of each step: A of one layer, or averaged attention.
 
     Of two layers or more it is layer 0, the mean of the last two maps.
     """
     frame, _ = tables.read_maps(path)
-    found, values = {}, None
-    for (step, name), part in frame.groupby(["step", "name"], sort=True):
+    found = {}
+    for step, part in frame[frame["name"] != "V"].groupby("step", sort=True):
         layers = sorted(part["layer"].unique())
-        first = part[part["layer"] == layers[0]]
-        matrix = first.pivot(index="row", columns="column", values="value").to_numpy()
-        if name == "V":
-            values = matrix
-        elif layers[0] == 0 or len(layers) == 1:
-            found[int(step)] = matrix
-    return found, values
+        if layers[0] == 0 or len(layers) == 1:
+            first = part[part["layer"] == layers[0]]
+            matrix = first.pivot(index="row", columns="column", values="value")
+            found[int(step)] = matrix.to_numpy()
+    return found
