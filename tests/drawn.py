@@ -1,6 +1,7 @@
 """Compares what a figure draws with its table: lines, points, error bars, bands, maps."""
 
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,15 +13,18 @@ GUIDE, MOVED = "guide", "moved"
 
 
 def strangers(figure, table) -> list[str]:
-    """What of a figure no row of its table (x, y, y_err; maps: value) has.
+    """What of a figure no row of its table (x, y, y_err; maps: value, or y) has.
 
     A point is a row's (x, y); on an axis of names, and where its artist has the gid `MOVED`, it has
     a row's number on the other axis. The two ends of an error bar, and of a band at each x, are
-    y - y_err and y + y_err of one row, or the y of two rows. A straight line over all of an axes
-    stands at a row's number; one with the gid `GUIDE` marks a limit and is left out.
+    y - y_err and y + y_err of one row, on a logarithmic axis or y exp(- y_err) and y exp(y_err), or
+    the y of two rows. A straight line over all of an axes stands at a row's number; one with the
+    gid `GUIDE` marks a limit and is left out, as are bars of colours.
     """
     found = []
     for axes in figure.findobj(Axes):
+        if axes.get_label() == "<colorbar>":
+            continue
         rows = _Rows(axes, table)
         for artist in [*axes.lines, *axes.collections, *axes.images]:
             if artist.get_gid() != GUIDE and artist.get_visible():
@@ -34,14 +38,13 @@ class _Rows:
 
     def __init__(self, axes, table):
         self.axes = axes
-        self.names = [
-            isinstance(one.get_major_formatter(), FixedFormatter)
-            for one in (axes.xaxis, axes.yaxis)
-        ]
-        self.values = table["value"].to_numpy(float) if "value" in table else np.empty(0)
+        self.names = [_has_names(one) for one in (axes.xaxis, axes.yaxis)]
+        self.values = table["value" if "value" in table else "y"].to_numpy(float)
         x, y = (table[name].to_numpy(float) for name in ("x", "y") if name in table)
         error = np.nan_to_num(table["y_err"].to_numpy(float)) if "y_err" in table else 0 * y
-        self.x, self.y, self.ends = x, y, np.column_stack([y - error, y + error])
+        self.x, self.y, self.ends = x, y, [(y - error, y + error)]
+        if "log" in (axes.get_xscale(), axes.get_yscale()):
+            self.ends.append((y * np.exp(-error), y * np.exp(error)))
 
     def lack(self, artist) -> list[str]:
         """The first place of an artist that no row has; nothing where there is none."""
@@ -51,7 +54,8 @@ class _Rows:
         elif isinstance(artist, PolyCollection):
             wrong = [one for path in artist.get_paths() for one in self._edges(path.vertices)]
         elif isinstance(artist, LineCollection):
-            wrong = [one.tolist() for one in artist.get_segments() if not self._bar(one)]
+            moved = artist.get_gid() == MOVED
+            wrong = [one.tolist() for one in artist.get_segments() if not self._bar(one, moved)]
         elif isinstance(artist, PathCollection):
             wrong = self._points(np.asarray(artist.get_offsets(), float), artist)
         else:
@@ -73,7 +77,7 @@ class _Rows:
             one.tolist()
             for one in points[np.isfinite(points).all(axis=1)]
             if not (
-                self._number(one[self.names[0]])
+                self._number(one[int(self.names[0])])
                 if any(self.names)
                 else self._number(one[0]) or self._number(one[1])
                 if moved
@@ -86,12 +90,12 @@ class _Rows:
 
     def _pair(self, low: float, high: float, at: np.ndarray) -> bool:
         """True if two numbers are the ends of one row, or y of two rows, of those `at`."""
-        own = _near(low, self.ends[at, 0]) & _near(high, self.ends[at, 1])
-        return own.any() or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
+        own = [_near(low, start[at]) & _near(high, end[at]) for start, end in self.ends]
+        return np.any(own) or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
 
-    def _bar(self, segment: np.ndarray) -> bool:
+    def _bar(self, segment: np.ndarray, moved: bool) -> bool:
         (x, low), (end, high) = segment
-        if x == end and not self.names[0]:
+        if x == end and not (self.names[0] or moved):
             return self._pair(low, high, _near(x, self.x))
         everywhere = np.ones(len(self.y), bool)
         return self._pair(*((low, high) if x == end else sorted((x, end))), everywhere)
@@ -105,6 +109,13 @@ class _Rows:
             for x, ys in heights.items()
             if not self._pair(min(ys), max(ys), _near(x, self.x))
         ]
+
+
+def _has_names(axis) -> bool:
+    """True if the ticks have names: `set_ticks` formats places with names by a table."""
+    formatter = axis.get_major_formatter()
+    named = isinstance(getattr(formatter, "func", None), partial)
+    return named or isinstance(formatter, FixedFormatter)
 
 
 def _near(value: float, numbers: np.ndarray) -> np.ndarray:
