@@ -1,13 +1,23 @@
 """Every figure draws the numbers of its CSV, and is legible at the width of a column."""
 
+import planted_spectra
+import planted_truths
 import pytest
 from drawn import strangers
 from legible import faults
 
 from manybody import papers
+from manybody.papers.your_model import map as passage_map
+from manybody.papers.your_model import spectrum
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
-TABLES = {}
+TABLES = {
+    ("simplicity", "spectrum"): planted_spectra.of_spectrum,
+    ("simplicity", "spectrum_truth"): planted_spectra.beside_truth,
+    ("simplicity", "truths"): planted_truths.of_figure,
+    ("your-model", "spectrum"): lambda: spectrum.tables_of(planted_spectra.of_series()),
+    ("your-model", "map"): lambda: passage_map.tables_of(planted_spectra.passage(16)),
+}
 
 
 @pytest.mark.parametrize(("paper", "figure"), TABLES)
