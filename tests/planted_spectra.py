@@ -25,7 +25,7 @@ FACTORED = dict(
 def rows(step, quantity, order, value, se, **more):
     found = dict(step=step, quantity=quantity, order=order, value=value, se=se, floor=0.0)
     found |= dict(asked=0.0, share=value / 4, share_se=se / 4, draws=640, forwards=1920)
-    return found | dict(reached=True, state="measured") | more
+    return found | dict(reached=True, state="measured", replicates=None) | more
 
 
 def rise(step, half, end):
@@ -66,7 +66,7 @@ def of_spectrum(runs=(0, 1, 2), **planted) -> spectrum.Tables:
     return spectrum.tables_of(generators, [spectra(runs, **planted)], laws)
 
 
-def of_shares(shares=SHARES, description=TRUE, steps=STEPS[-1:], se=0.0) -> Spectra:
+def of_shares(shares=SHARES, description=TRUE, steps=STEPS[-1:], se=0.01) -> Spectra:
     """W and M of degrees 1, 2, ...; they grow as the step does."""
     found = [
         rows(step, quantity, d, 4 * share * step / steps[-1], se)
@@ -83,7 +83,7 @@ def beside_truth(**changed) -> spectrum_truth.Tables:
         dict(
             truth=of_shares(),
             estimate=of_shares((0.6, 0.3, 0.1), se=0.1),
-            student=of_shares(description=BERT, steps=STEPS, se=0.01),
+            student=of_shares(description=BERT, steps=STEPS),
             pairs=of_shares((1.0, 0.0, 0.0), FACTORED),
             excess=0.004,
         )

@@ -201,7 +201,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "half-times. **(c)** Half-times of each run; bars: errors at most. "
         r"**(e)** M\ :sub:`k` over the variance; hollow: upper bounds. **(f)** Loss of logits cut "
         f"at an order above that of all orders, {size} tokens exchanged; dashed: {SAME} nats. "
-        "Generators come first, from low to high order.\n\n"
+        "Generators come first.\n\n"
         f"Contexts: {entry['sequences']} test sequences of "
         f"{needed.sized(entry['source'], source)}, tokens exchanged for {DRAWS[entry['law']]}.\n"
     )

@@ -264,7 +264,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "growing order. Dashed: the loss of the whole distribution's conditionals, which a student "
         "that has learned everything ends with; dotted: the least that is possible on a set. "
         r"**Below**: half-times of M\ :sub:`k`, and the steps at which 5 % of the fall of the loss "
-        "on set k are left: orders come one after the other where the colours do, from left to "
-        "right. Bars: standard errors.\n\n"
+        "on set k are left: orders come one after the other where the colours do. Bars: standard "
+        "errors.\n\n"
         f"{made}, every position masked in turn.\n"
     )
