@@ -213,6 +213,8 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line=LINES[0])
             if len(found):
                 style.dots(axes, found["x"], found["y"], marker=marker, color=colour, mfc=face)
     axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$ (logits$^2$)")
+    low, high = axes.get_xlim()
+    style.plain_ticks(axes.xaxis, STEPS if high < 100 * low else STEPS[::2])
 
 
 def draw_rows(
@@ -231,7 +233,8 @@ def draw_rows(
                 errors = style.factors(runs["y"], runs["y_err"]) if logs else runs["y_err"]
                 looks = dict(xerr=errors, color=COLOURS[k], mfc=face)
                 style.dots(axes, runs["y"], heights, **looks)
-        axes.axhline(row - 0.5, color="0.9", linewidth=0.5, zorder=0, gid="guide")
+        if row:
+            axes.axhline(row - 0.5, color="0.9", linewidth=0.5, zorder=0, gid="guide")
     style.name_rows(axes, [name.replace(", ", ",\n").replace("M_k", "$M_k$") for name in names])
 
 

@@ -176,7 +176,6 @@ def draw(tables: Tables):
         runs = drawn.loc[drawn["panel"] == letter, "seed"].nunique()
         said = names[0] if len(names) == 1 else "generators"
         axes.set_title(f"({letter}) {said}, {runs} run{'s' if runs > 1 else ''}")
-        style.plain_ticks(axes.xaxis, spectra.STEPS)
     spectra.draw_rows(halves, drawn, "c", tables.rows["c"], logs=True)
     halves.set(xscale="log", xlabel="half-time of $M_k$ (steps)", title="(c) half-times")
     style.plain_ticks(halves.xaxis, spectra.STEPS)
