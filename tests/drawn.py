@@ -17,8 +17,9 @@ def strangers(figure, table) -> list[str]:
 
     A point is a row's (x, y); on an axis of names, and where its artist has the gid `MOVED`, it has
     a row's number on the other axis. The two ends of an error bar, and of a band at each x, are
-    y - y_err and y + y_err of one row, or the y of two rows. A straight line over all of an axes
-    stands at a row's number; one with the gid `GUIDE` marks a limit and is left out.
+    y - y_err and y + y_err of one row, on a logarithmic axis or y exp(- y_err) and y exp(y_err), or
+    the y of two rows. A straight line over all of an axes stands at a row's number; one with the
+    gid `GUIDE` marks a limit and is left out, as are bars of colours.
     """
     found = []
     for axes in figure.findobj(Axes):
@@ -41,7 +42,9 @@ class _Rows:
         self.values = table["value" if "value" in table else "y"].to_numpy(float)
         x, y = (table[name].to_numpy(float) for name in ("x", "y") if name in table)
         error = np.nan_to_num(table["y_err"].to_numpy(float)) if "y_err" in table else 0 * y
-        self.x, self.y, self.ends = x, y, np.column_stack([y - error, y + error])
+        self.x, self.y, self.ends = x, y, [(y - error, y + error)]
+        if "log" in (axes.get_xscale(), axes.get_yscale()):
+            self.ends.append((y * np.exp(-error), y * np.exp(error)))
 
     def lack(self, artist) -> list[str]:
         """The first place of an artist that no row has; nothing where there is none."""
@@ -74,7 +77,7 @@ class _Rows:
             one.tolist()
             for one in points[np.isfinite(points).all(axis=1)]
             if not (
-                self._number(one[1 if self.names[0] else 0])
+                self._number(one[int(self.names[0])])
                 if any(self.names)
                 else self._number(one[0]) or self._number(one[1])
                 if moved
@@ -87,8 +90,8 @@ class _Rows:
 
     def _pair(self, low: float, high: float, at: np.ndarray) -> bool:
         """True if two numbers are the ends of one row, or y of two rows, of those `at`."""
-        own = _near(low, self.ends[at, 0]) & _near(high, self.ends[at, 1])
-        return own.any() or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
+        own = [_near(low, start[at]) & _near(high, end[at]) for start, end in self.ends]
+        return np.any(own) or (_near(low, self.y[at]).any() and _near(high, self.y[at]).any())
 
     def _bar(self, segment: np.ndarray, moved: bool) -> bool:
         (x, low), (end, high) = segment

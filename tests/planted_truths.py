@@ -82,6 +82,11 @@ def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)
     )
 
 
+def of_figure():
+    """Two students, of which the second's M_k grow earlier."""
+    return truths.tables_of([student(), student(halves={1: 50.0, 2: 70.0, 3: 90.0})])
+
+
 def written(folder, write_run):
     """Files of the student without clones; `write_run` writes a manifest.
 

@@ -3,11 +3,15 @@
 import planted_losses
 import planted_multi_index
 import planted_potts
+import planted_spectra
+import planted_truths
 import pytest
 from drawn import strangers
 from legible import faults
 
 from manybody import papers
+from manybody.papers.your_model import map as passage_map
+from manybody.papers.your_model import spectrum
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
 TABLES = {
@@ -23,6 +27,11 @@ TABLES = {
     ("potts", "fig3"): planted_potts.of_figure_3,
     ("potts", "recovery"): lambda: planted_potts.of_recovery(6),
     ("potts", "contacts"): lambda: planted_potts.contact_tables(truth=planted_potts.TRUTH),
+    ("simplicity", "spectrum"): planted_spectra.of_spectrum,
+    ("simplicity", "spectrum_truth"): planted_spectra.beside_truth,
+    ("simplicity", "truths"): planted_truths.of_figure,
+    ("your-model", "spectrum"): lambda: spectrum.tables_of(planted_spectra.of_series()),
+    ("your-model", "map"): lambda: passage_map.tables_of(planted_spectra.passage(16)),
 }
 
 

@@ -15,34 +15,21 @@ from tokenizers.models import WordLevel
 from manybody.papers import style
 from manybody.papers.simplicity import table1
 
-PASSAGES = [
-    ("test text", "the array is returned as a view if possible, and"),
-    ("test text", "raised if the " + "index is out of bounds " * 5),
-    ("n = 2, order 3", "the the returned $ value of $ array of the\n name"),
-    ("n = 2, order 3", "if if the the"),
-    ("n = 6, nominal order 33 > L = 16: any order", "the index is returned as a copy if it is not"),
-]
+PASSAGES = {
+    table1.START: ["the array is returned as a view if possible", "raised if " + "the index " * 9],
+    "n = 2, order 3": ["the the returned $ value of $ array of the\n", "if if the the"],
+    "n = 6, nominal order 33 > L = 16: any order": ["the index is returned as a copy", "a\tb"],
+}
 
 
 def test_the_text_is_drawn_as_it_is():
-    drawn = pd.DataFrame(PASSAGES, columns=style.TEXT_COLUMNS)
+    rows = [(name, texts[row]) for row in (0, 1) for name, texts in PASSAGES.items()]
+    drawn = pd.DataFrame(rows, columns=style.TEXT_COLUMNS)
     figure = table1.draw(table1.Tables(drawn, 20))
     assert faults(figure) == []
-    shown = " ".join(text.get_text() for text in figure.axes[0].texts)
-    assert "value of $ array" in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("raph is planar iff it can be d", "is planar iff it can be"),
-        (" words that are whole.", "words that are whole."),
-        ("MKV-LLA", "MKV-LLA"),
-        ("cut", "cut"),
-    ],
-)
-def test_sequences_are_cut_at_words(text, shown):
-    assert table1._at_words(text) == shown
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert len(shown) == 3 * 3
+    assert "returned $ value of $ array of the ⏎" in shown[4].replace("\n", " ")
 
 
 @pytest.fixture
@@ -59,14 +46,12 @@ def read(tmp_path):
 def test_passages_are_read_from_files(read):
     inputs, block = read([1, 3])
     tables = table1.tables(inputs, block)
-    assert tables.drawn["series"].tolist() == ["test text", "n = 2, order 3", "BERT, any order"]
-    first, moved = (
-        [[int(word[1:]) for word in part.split()] for part in text.split(" … ")]
-        for text in tables.drawn["text"][:2]
-    )
-    # Two short sequences are one passage; the words at their edges may be parts of words.
-    assert [len(part) for part in first] == [LENGTH - 2] * 2
-    assert moved == [[(token + 20) % 400 for token in part] for part in first]
+    assert tables.drawn["series"].tolist() == 2 * [
+        table1.START, "n = 2, order 3", "BERT, any order"
+    ]  # fmt: skip
+    first, moved = ([int(word[1:]) for word in text.split()] for text in tables.drawn["text"][:2])
+    assert len(first) == LENGTH
+    assert moved == [(token + 20) % 400 for token in first]
     (claim,) = table1.claims(tables)
     assert (claim.verdict, claim.because) == ("not-run", "a reader has to judge it")
     assert len(table1.caption(inputs, block).split()) <= 120

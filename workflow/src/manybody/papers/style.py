@@ -66,15 +66,6 @@ def in_house_style(function: Callable) -> Callable:
     return drawn
 
 
-def seaborn():
-    """seaborn, without what it imports for densities and clusters, which no figure has."""
-    from manybody.io.quick_start import without_modules
-
-    with without_modules("scipy.stats", "scipy.cluster"):
-        import seaborn
-    return seaborn
-
-
 def new(columns: int, height: float):
     """An empty figure, one or two `columns` wide and `height` inches high, to be printed as it is.
 
@@ -126,9 +117,10 @@ def mark(label: str, **looks):
     return Line2D([], [], label=label, **looks)
 
 
-def factors(value: float, error: float) -> list[list[float]]:
-    """Error bars below and above a value whose logarithm has this standard error."""
-    return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
+def factors(values, errors) -> list[np.ndarray]:
+    """Error bars below and above values whose logarithms have these standard errors."""
+    values, errors = np.atleast_1d(values), np.atleast_1d(errors)
+    return [values * (1 - np.exp(-errors)), values * (np.exp(errors) - 1)]
 
 
 def band(axes, frame: pd.DataFrame, colour: str) -> None:
@@ -138,9 +130,14 @@ def band(axes, frame: pd.DataFrame, colour: str) -> None:
     axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, **looks)
 
 
-def dots(axes, x, y, **looks) -> None:
-    """Points with thin error bars, `xerr` or `yerr`, and no line between them."""
-    axes.errorbar(x, y, **(dict(marker="o", linestyle="", elinewidth=0.8) | looks))
+def dots(axes, x, y, gid: str | None = None, **looks) -> None:
+    """Points with thin error bars, `xerr` or `yerr`, and no line between them.
+
+    gid: `moved` where they are drawn beside their place.
+    """
+    made = axes.errorbar(x, y, **(dict(marker="o", linestyle="", elinewidth=0.8) | looks))
+    for part in made.get_children():
+        part.set_gid(gid)
 
 
 def name_rows(axes, names: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
     parts, said = [], []
     for one in models:
         k = min(2, max(one.orders))
-        name, ends = _name(one, models), [one.end(seed, "M", k) for seed in one.runs]
+        name, ends = name_of(one, models), [one.end(seed, "M", k) for seed in one.runs]
         label = f"{name}: {3 - k} - M_{k} / Var g"
         mine = [records.above(label, 3 - k - x["share"], x["share_se"], 0.5) for x in ends]
         low = min(part.interval()[0] for part in mine)
@@ -66,7 +66,7 @@ def growth(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
             part = spectra.half_time_ratio(one, 1, 2, f"{one.short}: ")
             if len(one.runs) == 1:
                 part = records.above(part.label, part.value, part.resolution)
-            found.append((_name(one, models), part))
+            found.append((name_of(one, models), part))
     return found
 
 
@@ -76,7 +76,7 @@ def pairs(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
     for one in models:
         cut = one.at_end(one.first, "anchored excess").set_index("order")
         if 1 in cut.index:
-            name = _name(one, models)
+            name = name_of(one, models)
             label = f"{name}: loss of pairs alone above that of all orders"
             found.append((name, records.above(label, *cut.loc[1, ["value", "se"]])))
     return found
@@ -103,11 +103,6 @@ def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
         half_times.says(GROWTH, in_words(grown, math.exp)),
         alone.says(PAIRS, in_words(cut)),
     ]
-
-
-def _name(one: Spectra, models: Sequence[Spectra]) -> str:
-    same = [other for other in models if other.short == one.short]
-    return one.short if len(same) == 1 else name_of(one, models)
 
 
 def _scope(models: Sequence[Spectra]) -> str:

@@ -25,6 +25,7 @@ from manybody.papers.style import points
 CUT = 0.02  # nats per token from the exact loss on a cut
 WHOLE = 0.01  # and on the distribution that the student is trained on
 SHOWN = 5  # steps whose times are drawn
+HALVES = "half-times, M_k"  # the row of the student's own spectrum
 
 
 class Step(NamedTuple):
@@ -121,43 +122,42 @@ def _step(name: str, losses, targets: dict, truth: pd.DataFrame, distributions: 
 
 
 def _label(document: dict, distribution: dict) -> str:
-    """`orders up to 2`, `filtered at level 3`, `clone of order 3`."""
+    """`order ≤ 2` of a cut, `level 3` of a tree, `order 3` of a clone, `whole`."""
     if "at" in distribution:
-        return f"orders up to {distribution['at']}"
+        return f"order ≤ {distribution['at']}"
     if distribution.get("level"):
-        return f"filtered at level {distribution['level']}"
+        return f"level {distribution['level']}"
     if "generator" in document:
         short = labels.short(document).replace("\n", " ")
-        return f"clone of {'order ' if short[0].isdigit() else ''}{short}"
-    return "the whole law"
+        return f"order {short}" if short[0].isdigit() else short
+    return "whole"
 
 
-def curves(panel: str, series: Series, name: str) -> Iterator[pd.DataFrame]:
+def curves(panel: str, series: Series) -> Iterator[pd.DataFrame]:
     """The loss of each run, the exact loss, and the least that is possible."""
     for step in series.steps:
-        label = f"{name}, {series.label}: {step.label}"
         for seed, curve in step.curves.groupby("seed"):
             curve = curve[curve["step"] > 0].sort_values("step")
-            yield points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"])
+            given = curve["step"], curve["loss"], curve["loss_se"]
+            yield points(panel, step.label, seed, *given)
         lines = {"exact": step.exact}
         # Of the whole distribution both are the same.
         if not math.isclose(step.own, step.exact, abs_tol=1e-9):
-            lines["own law"] = step.own
+            lines["own"] = step.own
         for said, height in lines.items():
             if math.isfinite(height):
-                yield points(panel, f"{label}, {said}", said, [math.nan], [height])
+                yield points(panel, f"{step.label}, {said}", said, [math.nan], [height])
 
 
-def times(student: Student) -> Iterator[pd.DataFrame]:
-    """Half-times of M_k, and the time of each step of each series against them."""
-    halves = [half(student.spectrum, k) for k in student.orders]
-    for k, (step, error) in zip(student.orders, halves, strict=True):
-        yield points("half-times", f"{student.name}, M_k", "mean", [k], [step], error)
+def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
+    """By k half-times of M_k and times of step k of each series, errors of the logarithms."""
+    for k in student.orders:
+        step, error = half(student.spectrum, k)
+        yield points(panel, HALVES, "mean", [k], [step], error)
     for series in student.series:
         for k, step in enumerate(series.steps[:SHOWN], 1):
             log, error = step.time()
-            label = f"{student.name}, {series.label}: {step.label}"
-            yield points("times", label, f"M_{k}", [halves[k - 1][0]], [math.exp(log)], error)
+            yield points(panel, series.label, "mean", [k], [math.exp(log)], error)
 
 
 def half(spectrum: Spectra, k: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ step at which M_k comes to half of its value at the last checkpoint.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -19,12 +19,11 @@ from manybody.papers import style
 from manybody.papers.claims import Comparison, over_seeds
 from manybody.papers.inputs import Spectrum
 
-REFERENCES = {"text": "", "unigram": ", unigram law", "model": ", its own draws"}
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-LINES = ("-", "--", ":")
-FLOOR = 1e-5  # share of the variance below which nothing is drawn
-SMALLEST = 1e-2  # nats: below it the axis of losses is linear
-DEGREES = (0, 1, 2, 3)
+REFERENCES = {"text": "", "unigram": ", unigram draws", "model": ", its own draws"}
+LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (1, 3)), (0, (6, 1, 1, 1, 1, 1)))  # of models
+COLOURS = {k: style.ORDERS[k + 1] for k in range(1, 6)}  # of M_k, and of logits cut at degree k
+FLOOR = 1e-5  # share of the variance below which nothing is shown
+DEGREES = (1, 2, 3)  # at which logits are cut for the loss: orders up to 2, 3 and 4
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
@@ -150,112 +149,119 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comp
 # --- Points and curves ----------------------------------------------------------------------------
 
 
-def growth(panel: str, one: Spectra) -> Iterator[pd.DataFrame]:
-    """M_k of each run and order along training, and what an audit doubts."""
+def name_of(one: Spectra, models: Sequence[Spectra]) -> str:
+    """A model's short label, of several with one label with its rank or its name in the config."""
+    if [other.short for other in models].count(one.short) == 1:
+        return one.short
+    rank = one.about["description"].get("rank")
+    return f"{one.short}, rank {rank}" if rank else f"{one.short}, {one.about['model']}"
+
+
+def named(models: Sequence[Spectra]) -> dict[str, Spectra]:
+    """Models by their names."""
+    return {name_of(one, models): one for one in models}
+
+
+def growth(panel: str, name: str, one: Spectra) -> Iterator[pd.DataFrame]:
+    """M_k of each run and order along training, its half-time, and what an audit doubts."""
     for k, seed in itertools.product(one.orders, one.runs):
-        curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
+        curve = one.curve(seed, "M", k)
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        yield style.points(panel, series, seed, curve["step"], curve["value"], curve["se"])
-        doubted = one.curve(seed, "M", k, suspect=True)
+        half, doubted = one.half_time(seed, k).step, one.curve(seed, "M", k, suspect=True)
+        parts = {"": (curve["step"], curve["value"], curve["se"])}
+        if math.isfinite(half):
+            parts[", half-time"] = [half], [one.end(seed, "M", k)["value"] / 2]
         if len(doubted):
-            given = seed, doubted["step"], doubted["value"], doubted["se"]
-            yield style.points(panel, f"{series}, suspect", *given)
+            parts[", suspect"] = doubted["step"], doubted["value"], doubted["se"]
+        for said, columns in parts.items():
+            yield style.points(panel, f"{name}: M_{k}{said}", seed, *columns)
 
 
-def shares(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
+def half_times(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
+    """Half-times of all runs by order k, with the errors of their logarithms."""
+    for name, one in models.items():
+        for k, seed in itertools.product(one.orders, one.runs):
+            half = one.half_time(seed, k)
+            yield style.points(panel, name, seed, [k], [half.step], half.error)
+
+
+def shares(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
     """M_k over the variance at the last checkpoint of the first run."""
-    for one, k in itertools.product(models, models[0].orders):
-        end, name = one.end(one.first, "M", k), name_of(one, models)
-        yield style.points(panel, name, one.first, [k], [end["share"]], end["share_se"])
+    for name, one in models.items():
+        for k in one.orders:
+            end = one.end(one.first, "M", k)
+            said = name if end["state"] == "measured" else f"{name}, upper bound"
+            yield style.points(panel, said, one.first, [k], [end["share"]], end["share_se"])
 
 
-def excesses(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
-    """Excess of the loss of logits cut at each order over that of all orders, where measured."""
-    for one in models:
+def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
+    """Excess of the loss of logits cut above each degree over that of all, where measured."""
+    for name, one in models.items():
         mine = one.at_end(one.first, "anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
         if len(mine):
-            given = one.first, mine["order"] + 1, mine["value"], mine["se"]
-            yield style.points(panel, name_of(one, models), *given)
+            yield style.points(panel, name, one.first, mine["order"], mine["value"], mine["se"])
 
 
-def name_of(one: Spectra, models: list[Spectra]) -> str:
-    """The label of a model; of several with one label with its rank, or its name in the config."""
-    if [other.label for other in models].count(one.label) == 1:
-        return one.label
-    rank = one.about["description"].get("rank")
-    return f"{one.label}, rank {rank}" if rank else f"{one.label}, {one.about['model']}"
-
-
-def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, number: int) -> None:
+def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line=LINES[0]) -> None:
     """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
-    looks = dict(linestyle=LINES[number % len(LINES)], linewidth=1.0)
-    for k in one.orders:
-        colour, series = style.ORDERS[k + 1], f"{one.short}: M_{k}"
-        found = style.series(drawn, panel, series)
-        for seed in one.runs:
-            curve = found[found["seed"] == str(seed)]
-            axes.plot(curve["x"], curve["y"], color=colour, **looks)
-            half, end = one.half_time(seed, k).step, one.end(seed, "M", k)["value"]
-            axes.plot(half, end / 2, "o", color=colour, markersize=4)
-        doubted = style.series(drawn, panel, f"{series}, suspect")
-        if len(doubted):
-            axes.plot(doubted["x"], doubted["y"], "s", color=colour, markerfacecolor="white")
-    axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
+    for k, colour in COLOURS.items():
+        for _, curve in style.series(drawn, panel, f"{name}: M_{k}").groupby("seed"):
+            axes.plot(curve["x"], curve["y"], linestyle=line, color=colour, linewidth=1.0)
+        for said, marker, face in (("half-time", "o", colour), ("suspect", "s", "white")):
+            found = style.series(drawn, panel, f"{name}: M_{k}, {said}")
+            if len(found):
+                style.dots(axes, found["x"], found["y"], marker=marker, color=colour, mfc=face)
+    axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$ (logits$^2$)")
+    low, high = axes.get_xlim()
+    style.plain_ticks(axes.xaxis, STEPS if high < 100 * low else STEPS[::2])
 
 
-def draw_shares(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
-    """Shares of the variance by order; hollow is an upper bound, below FLOOR there is no point."""
-    orders = models[0].orders
-    for number, one in enumerate(models):
-        found = style.series(drawn, panel, name_of(one, models))
-        for _, row in found[found["y"] >= FLOOR].iterrows():
-            k = int(row["x"])
-            measured = one.end(one.first, "M", k)["state"] == "measured"
-            colour = style.ORDERS[k + 1]
-            looks = dict(color=colour, markerfacecolor=colour if measured else "white")
-            _beside(axes, number, len(models), k, row["y"], row["y_err"], **looks)
-    axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
-    axes.set(
-        yscale="log",
-        ylim=(FLOOR, 3),
-        xlim=(orders[0] - 0.5, orders[-1] + 0.5),
-        title=f"({panel}) shares of the variance, last step",
-    )
+def draw_rows(
+    axes, drawn: pd.DataFrame, panel: str, names: Sequence[str], logs: bool = False
+) -> None:
+    """A row for each name, and in it a line for each k and run; hollow are upper bounds.
+
+    logs: the errors are those of logarithms.
+    """
+    middle = drawn.loc[drawn["panel"] == panel, "x"].unique().mean()
+    for row, name in enumerate(names):
+        for series, face in ((name, None), (f"{name}, upper bound", "white")):
+            for k, runs in style.series(drawn, panel, series).groupby("x"):
+                beside = 0.06 * (np.arange(len(runs)) - (len(runs) - 1) / 2)
+                heights = row + 0.25 * (k - middle) + beside
+                errors = style.factors(runs["y"], runs["y_err"]) if logs else runs["y_err"]
+                looks = dict(xerr=errors, color=COLOURS[k], mfc=face)
+                style.dots(axes, runs["y"], heights, **looks)
+        if row:
+            axes.axhline(row - 0.5, color="0.9", linewidth=0.5, zorder=0, gid="guide")
+    style.name_rows(axes, [name.replace(", ", ",\n").replace("M_k", "$M_k$") for name in names])
 
 
-def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
+def draw_shares(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -> None:
+    """Shares of the variance by order; those below FLOOR lie outside."""
+    draw_rows(axes, drawn, panel, names)
+    title = f"({panel}) sizes at the last step"
+    axes.set(xscale="log", xlim=(FLOOR, 3), xlabel="$M_k$ / Var g", title=title)
+
+
+def draw_excesses(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -> None:
     """The loss of logits cut at each order above that of all orders."""
-    for number, one in enumerate(models):
-        found = style.series(drawn, panel, name_of(one, models))
-        if len(found):
-            _beside(axes, number, len(models), found["x"], found["y"], found["y_err"], color="0.35")
-    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.set_yscale("symlog", linthresh=SMALLEST)
-    axes.set(
-        xticks=[degree + 1 for degree in DEGREES],
-        ylim=(None, 10),
-        xlabel="orders up to",
-        ylabel="loss above that of all (nats)",
-        title=f"({panel}) which orders the loss needs",
-    )
+    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    draw_rows(axes, drawn, panel, names)
+    title = f"({panel}) loss of cut logits"
+    axes.set(xlabel="above that of all orders (nats)", title=title)
 
 
-def _beside(axes, number: int, count: int, x, y, errors, **looks) -> None:
-    """Points with error bars, those of each of `count` models a little aside from the others'."""
-    aside = 0.1 * (number - (count - 1) / 2)
-    marker = MARKERS[number % len(MARKERS)]
-    style.dots(axes, x + aside, y, yerr=errors, marker=marker, **looks)
-
-
-def legend(figure, models: Sequence[Spectra]) -> None:
-    """Colours of orders and markers of models, below the panels."""
+def legend(figure, orders: Sequence[int], cut: str, lines: Iterable[str]) -> None:
+    """Colours of orders, also in the panel `cut` of losses, and the lines of models, by name."""
+    cut = f"; ({cut}) up to {{}}" if cut else ""
     handles = [
-        style.mark(f"$M_{k}$: order {k + 1} and above", color=style.ORDERS[k + 1])
-        for k in models[0].orders
+        style.mark(f"$M_{k}$: order {k + 1} and above{cut.format(k + 1)}", color=COLOURS[k])
+        for k in orders
     ]
     handles += [
-        style.mark(name_of(one, models), linestyle="", color="0.3", marker=marker)
-        for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
+        style.mark(name, color="0.3", linestyle=line)
+        for name, line in zip(lines, itertools.cycle(LINES), strict=False)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)

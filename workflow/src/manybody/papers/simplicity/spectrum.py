@@ -1,16 +1,14 @@
 """Order spectra: orders of interaction that generators and students use along training.
 
-Beside the points of its panels the table has the half-times' errors: y_err of panel c is the
-standard error of log(step) by the choice of contexts.
+In the table x of panels c, e and f is k; y_err of panel c is the standard error of log(y) by the
+choice of contexts.
 """
 
 import itertools
 import math
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from manybody.io.options import key, refers
@@ -21,7 +19,6 @@ from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, spectra
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
-TITLE = 42  # letters of a line of a title
 DRAWS = {
     "text": "tokens of other test sequences",
     "unigram": "draws of the unigram distribution",
@@ -68,38 +65,43 @@ class Inputs(needed.Inputs):
 class Tables:
     """What is drawn; students, and the first one by other distributions.
 
-    growing: models whose M_k are drawn along training, by panel. rows: models of panel c, by the
-    name of their row. models: those of panels e and f.
+    growing: names of the models whose M_k are drawn along training, by panel. rows: those of the
+    rows of panel c, and of e and f.
     """
 
     drawn: pd.DataFrame
     students: list[spectra.Spectra]
     laws: list[spectra.Spectra]
-    growing: dict[str, list[spectra.Spectra]]
-    rows: dict[str, spectra.Spectra]
-    models: list[spectra.Spectra]
+    growing: dict[str, list[str]]
+    rows: dict[str, list[str]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """M_k along training, half-times, and shares and losses by order at the last step."""
-    roles = (inputs.generators, inputs.students, inputs.laws)
-    generators, students, laws = map(spectra.read, roles)
-    followed, models = [one for one in generators if one.followed], [*generators, *students]
-    growing = {"a": students[:1], "b": students[1:2], "d": followed}
-    rows = {one.short: one for one in [*students, *laws]}
-    rows |= {f"{one.short}, generator": one for one in followed}
+    return tables_of(*map(spectra.read, (inputs.generators, inputs.students, inputs.laws)))
+
+
+def tables_of(
+    generators: list[spectra.Spectra], students: list[spectra.Spectra], laws: list[spectra.Spectra]
+) -> Tables:
+    """The tables of these models; of equal names that of a generator says so."""
+    taught, others = (spectra.named(group) for group in (students, laws))
+    made = {
+        f"{name}, generator" if name in taught else name: one
+        for name, one in spectra.named(generators).items()
+    }
+    followed = {name: one for name, one in made.items() if one.followed}
+    growing = dict(zip("ab", ([name] for name in taught), strict=False)) | {"d": [*followed]}
+    models, timed = made | taught, taught | others | followed
     parts = [
         part
-        for panel, group in growing.items()
-        for one in group
-        for part in spectra.growth(panel, one)
+        for panel, names in growing.items()
+        for name in names
+        for part in spectra.growth(panel, name, models[name])
     ]
-    for row, (name, one) in enumerate(rows.items()):
-        for seed, k in itertools.product(one.runs, one.orders):
-            half = one.half_time(seed, k)
-            parts.append(style.points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
-    parts += [*spectra.shares("e", models), *spectra.excesses("f", models)]
-    return Tables(style.gathered(parts), students, laws, growing, rows, models)
+    parts += [*spectra.half_times("c", timed), *spectra.shares("e", models)]
+    drawn = style.gathered([*parts, *spectra.excesses("f", models)])
+    return Tables(drawn, students, laws, growing, {"c": [*timed], "e": [*models]})
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -162,44 +164,28 @@ def _one_run(one: spectra.Spectra) -> Iterator[records.Comparison]:
 @style.in_house_style
 def draw(tables: Tables):
     """M_k along training, their half-times, what each model ends with, and the loss by order."""
-    figure = style.new(2, 5.2)
-    panels = figure.subplots(2, 3)
-    places = {"a": panels[0, 0], "b": panels[0, 1], "d": panels[1, 0]}
-    for letter, group in tables.growing.items():
-        axes = places[letter]
-        for number, one in enumerate(group):
-            spectra.draw_growth(axes, tables.drawn, letter, one, number)
-        if not group:
+    figure, drawn = style.new(2, 5.6), tables.drawn
+    (first, second, halves), (third, shares, losses) = figure.subplots(2, 3)
+    for axes, letter in ((first, "a"), (second, "b"), (third, "d")):
+        names = tables.growing.get(letter, [])
+        for name, line in zip(names, itertools.cycle(spectra.LINES), strict=False):
+            spectra.draw_growth(axes, drawn, letter, name, line)
+        if not names:
             axes.axis("off")
             continue
-        name = ", ".join(
-            f"{one.short} ({line})" if len(group) > 1 else one.short
-            for one, line in zip(group, ("solid", "dashed", "dotted"), strict=False)
-        )
-        runs = sum(len(one.runs) for one in group)
-        title = f"({letter}) {name}, {runs}\N{NO-BREAK SPACE}run{'s' if runs > 1 else ''}"
-        axes.set_title(textwrap.fill(title, TITLE))
-        style.plain_ticks(axes.xaxis, spectra.STEPS)
-    _draw_half_times(panels[0, 2], tables)
-    spectra.draw_shares(panels[1, 1], tables.drawn, "e", tables.models)
-    spectra.draw_excesses(panels[1, 2], tables.drawn, "f", tables.models)
-    spectra.legend(figure, tables.models)
+        runs = drawn.loc[drawn["panel"] == letter, "seed"].nunique()
+        said = names[0] if len(names) == 1 else "generators"
+        axes.set_title(f"({letter}) {said}, {runs} run{'s' if runs > 1 else ''}")
+    spectra.draw_rows(halves, drawn, "c", tables.rows["c"], logs=True)
+    halves.set(xscale="log", xlabel="half-time of $M_k$ (steps)", title="(c) half-times")
+    style.plain_ticks(halves.xaxis, spectra.STEPS)
+    spectra.draw_shares(shares, drawn, "e", tables.rows["e"])
+    spectra.draw_excesses(losses, drawn, "f", tables.rows["e"])
+    losses.axvline(SAME, color="0.8", linewidth=0.8, linestyle="--", zorder=0, gid="guide")
+    style.name_rows(losses, [""] * len(tables.rows["e"]))
+    lines = tables.growing["d"]
+    spectra.legend(figure, tables.students[0].orders, "f", lines if len(lines) > 1 else [])
     return figure
-
-
-def _draw_half_times(axes, tables: Tables) -> None:
-    """A row for each entry, a point for each run and order, with its error."""
-    models = tables.rows
-    for row, (name, one) in enumerate(models.items()):
-        count = len(one.runs)
-        heights = row + 0.5 * (np.arange(count) - (count - 1) / 2) / max(count, 2)
-        for k in one.orders:
-            found = style.series(tables.drawn, "c", f"{name}: M_{k}")
-            errors = found["x"] * found["y_err"]
-            style.dots(axes, found["x"], heights, xerr=errors, color=style.ORDERS[k + 1])
-    style.name_rows(axes, [name.replace(", ", ",\n") for name in models])
-    axes.set(xscale="log", xlabel="half-time (steps)", title="(c) half of the end is reached")
-    style.plain_ticks(axes.xaxis, spectra.STEPS)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -208,14 +194,13 @@ def caption(inputs: Inputs, block: Block) -> str:
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (
         "Order spectra: orders of interaction that a model uses along training.\n\n"
-        r"M\ :sub:`k` is the change of a token's logits that needs k other tokens to be exchanged "
-        r"together; it vanishes for a model of order k or less."
-        "\n\n"
-        r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
-        "half-times. **(c)** Half-times of all runs, errors at most; below "
-        r"by other reference distributions. **(e)** M\ :sub:`k` over the variance at the last "
-        f"step; hollow: upper bounds. **(f)** Loss of logits cut at an order in {size} positions "
-        "above that of all orders.\n\n"
+        r"M\ :sub:`k` is the mean squared change of a token's logits that needs k other tokens to "
+        "be exchanged together; it vanishes for a model of order k or less.\n\n"
+        r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots: "
+        "half-times. **(c)** Half-times of each run; bars: errors at most. "
+        r"**(e)** M\ :sub:`k` over the variance; hollow: upper bounds. **(f)** Loss of logits cut "
+        f"at an order above that of all orders, {size} tokens exchanged; dashed: {SAME} nats. "
+        "Generators come first.\n\n"
         f"Contexts: {entry['sequences']} test sequences of "
         f"{needed.sized(entry['source'], source)}, tokens exchanged for {DRAWS[entry['law']]}.\n"
     )

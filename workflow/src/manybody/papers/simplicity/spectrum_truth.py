@@ -1,5 +1,6 @@
 """The order spectrum against exact truth: a network trained on samples of a known Hamiltonian."""
 
+import itertools
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,7 +13,7 @@ from manybody.papers import readings, style
 from manybody.papers.figure import TRUE, Figure
 from manybody.papers.simplicity import spectra
 
-BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
+BESIDE = 1.25  # factor between the last step and points beside it, and between these
 NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
 SHARES = 0.03  # of the variance
 
@@ -79,41 +80,45 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
-    truth, estimate, student, pairs = spectra.read(inputs.spectra)
-    curves = [readings.read_run(run.file())[1] for run in inputs.runs]
-    entropy = curves[0]["loss"].iloc[-1]
+    runs = [readings.read_run(run.file())[1] for run in inputs.runs]
+    return tables_of(*spectra.read(inputs.spectra), runs)
+
+
+def tables_of(
+    truth: spectra.Spectra,
+    estimate: spectra.Spectra,
+    student: spectra.Spectra,
+    pairs: spectra.Spectra,
+    runs: list[pd.DataFrame],
+) -> Tables:
+    """The tables of these spectra, and of the held-out losses of their runs."""
+    entropy = runs[0]["loss"].iloc[-1]
     degrees = range(1, models.about(truth.about["description"]).order)
-    first, short, shares, growth = student.first, student.short, [], []
-    for d in degrees:
-        name = f"order {d + 1}"
-        curve = student.curve(first, "W", d)
+    first, short, parts = student.first, student.short, []
+    kinds = ("a", "W", "share", "order {1}"), ("b", "M", "value", "M_{0}")
+    for (panel, quantity, column, said), d in itertools.product(kinds, degrees):
+        curve, name = student.curve(first, quantity, d), said.format(d, d + 1)
         curve = curve[curve["step"] > 0]
-        last, drawn = [curve["step"].iloc[-1]], estimate.end(estimate.first, "W", d)
-        shares += [
-            style.points("a", f"{name}, {short}", first, curve["step"], curve["share"]),
-            style.points("a", f"{name}, truth", 0, last, [share(truth, d)]),
-            style.points(
-                "a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]
-            ),
-            style.points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
+        last, true = [curve["step"].iloc[-1]], truth.end(truth.first, quantity, d)[column]
+        parts += [
+            style.points(panel, f"{name}, {short}", first, curve["step"], curve[column]),
+            style.points(panel, f"{name}, truth", 0, last, [true]),
         ]
-        curve = student.curve(first, "M", d)
-        curve = curve[curve["step"] > 0]
-        half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
-        true = truth.end(truth.first, "M", d)["value"]
-        growth += [
-            style.points("b", f"M_{d}, {short}", first, curve["step"], curve["value"]),
-            style.points("b", f"M_{d}, truth", 0, [curve["step"].iloc[-1]], [true]),
-            style.points("half-times", f"M_{d}", first, [half], [height]),
-        ]
-    seen = curves[2][curves[2]["step"] > 0]
-    excess, apart = (curves[which]["loss"].iloc[-1] - entropy for which in (2, 3))
-    losses = [
+        if panel == "a":
+            drawn = estimate.end(estimate.first, "W", d)
+            given = last, [drawn["share"]], drawn["share_se"]
+            parts.append(style.points("a", f"{name}, truth from draws", 0, *given))
+            parts.append(style.points("a", f"{name}, pairs", 0, last, [share(pairs, d)]))
+        else:
+            half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
+            parts.append(style.points("b", f"{name}, half-time", first, [half], [height]))
+    seen = runs[2][runs[2]["step"] > 0]
+    excess, apart = (runs[which]["loss"].iloc[-1] - entropy for which in (2, 3))
+    parts += [
         style.points("c", short, first, seen["step"], seen["loss"] - entropy),
         style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
-    drawn = style.gathered(shares + growth + losses)
-    return Tables(drawn, truth, student, pairs, float(excess), degrees)
+    return Tables(style.gathered(parts), truth, student, pairs, float(excess), degrees)
 
 
 def share(one: spectra.Spectra, degree: int) -> float:
@@ -151,45 +156,46 @@ def draw(tables: Tables):
     """Shares of the orders, M_k with half-times, and the loss, all along training."""
     figure = style.new(2, 3.0)
     shares, growth, losses = figure.subplots(1, 3)
-    _draw_shares(shares, tables)
-    _draw_growth(growth, tables)
-    _draw_losses(losses, tables)
+    for d in tables.degrees:
+        name, colour = f"order {d + 1}", spectra.COLOURS[d]
+        _draw_curve(shares, tables, "a", name, colour)
+        _draw_curve(growth, tables, "b", f"M_{d}", colour)
+        estimated, pairs, half = (
+            style.series(tables.drawn, panel, series)
+            for panel, series in (
+                ("a", f"{name}, truth from draws"),
+                ("a", f"{name}, pairs"),
+                ("b", f"M_{d}, half-time"),
+            )
+        )
+        errors = estimated["y_err"]
+        _beside(shares, estimated, 1, marker="o", yerr=errors, color=colour)
+        _beside(shares, pairs, 1 + d, color=colour)
+        growth.plot(half["x"], half["y"], "D", color=colour, markersize=4)
+    seen, pairs = (
+        style.series(tables.drawn, "c", name) for name in (tables.student.short, "pairs")
+    )
+    losses.plot(seen["x"], seen["y"], color="0.3")
+    losses.axhline(NEAR, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    _beside(losses, pairs, 1, color="0.3")
+    shares.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
+    growth.set(yscale="log", title="(b) $M_k$", ylabel="$M_k$ (logits$^2$)")
+    losses.set(yscale="log", title="(c) loss above the truth's", ylabel="nats per token")
     for axes in (shares, growth, losses):
         axes.set(xscale="log", xlabel="training step")
         style.plain_ticks(axes.xaxis, spectra.STEPS)
     handles = [
-        style.mark(f"order {d + 1} (b: $M_{d}$)", color=style.ORDERS[d + 1]) for d in tables.degrees
+        style.mark(f"order {d + 1} (b: $M_{d}$)", color=spectra.COLOURS[d]) for d in tables.degrees
     ]
     handles += [
         style.mark(tables.student.short, color="0.3"),
-        style.mark("truth, all contexts", color="0.3", linestyle="--"),
+        style.mark("truth, enumerated", color="0.3", linestyle="--"),
         style.mark("truth, from draws", color="0.3", linestyle="", marker="o"),
-        style.mark("a model of pairs", color="0.3", linestyle="", marker="x"),
+        style.mark("best model of pairs", color="0.3", linestyle="", marker="x"),
+        style.mark("half-time", color="0.3", linestyle="", marker="D", markersize=4),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
-
-
-def _draw_shares(axes, tables: Tables) -> None:
-    for d in tables.degrees:
-        colour, name = style.ORDERS[d + 1], f"order {d + 1}"
-        drawn, pairs = (
-            style.series(tables.drawn, "a", f"{name}, {role}")
-            for role in ("truth from draws", "pairs")
-        )
-        _draw_curve(axes, tables, "a", name, colour)
-        style.dots(axes, drawn["x"] * BESIDE, drawn["y"], yerr=drawn["y_err"], color=colour)
-        axes.plot(pairs["x"] * BESIDE**2, pairs["y"], "x", color=colour)
-    axes.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
-
-
-def _draw_growth(axes, tables: Tables) -> None:
-    for k in tables.degrees:
-        colour = style.ORDERS[k + 1]
-        _draw_curve(axes, tables, "b", f"M_{k}", colour)
-        half = style.series(tables.drawn, "half-times", f"M_{k}")
-        axes.plot(half["x"], half["y"], "D", color=colour, markersize=4)
-    axes.set(yscale="log", title="(b) $M_k$; diamonds: half-times", ylabel="$M_k$")
 
 
 def _draw_curve(axes, tables: Tables, panel: str, name: str, colour: str) -> None:
@@ -202,14 +208,9 @@ def _draw_curve(axes, tables: Tables, panel: str, name: str, colour: str) -> Non
     axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
 
 
-def _draw_losses(axes, tables: Tables) -> None:
-    curve, pairs = (
-        style.series(tables.drawn, "c", name) for name in (tables.student.short, "pairs")
-    )
-    axes.plot(curve["x"], curve["y"], color="0.3")
-    axes.plot(pairs["x"] * BESIDE, pairs["y"], "x", color="0.3")
-    axes.axhline(NEAR, color="0.8", linewidth=0.8, zorder=0)
-    axes.set(yscale="log", title="(c) loss above the truth", ylabel="nats per token")
+def _beside(axes, found: pd.DataFrame, places: float, marker: str = "x", **looks) -> None:
+    """What no step belongs to, to the right of the last step."""
+    style.dots(axes, found["x"] * BESIDE**places, found["y"], "moved", marker=marker, **looks)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -218,8 +219,8 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "The order spectrum where it is known exactly.\n\n"
         r"**(a)** Share W\ :sub:`d` / Var g of each order d + 1 along training: it goes to that of "
-        "the true conditionals (dashed: enumerated; dots: from draws); crosses: the best "
-        r"conditionals of pairs alone. **(b)** M\ :sub:`k` and its half-times. **(c)** Loss above "
+        "the true conditionals (dashed; dots at the right: from draws), that of a model of pairs "
+        r"(crosses) does not. **(b)** M\ :sub:`k` and its half-times. **(c)** Loss above "
         f"that of the true conditionals; the grey line is {NEAR} nats.\n\n"
         f"{student['architecture'].upper()} of {student['layers']} layers and width "
         f"{student['width']}, one run of {student['training']['steps']} steps on "

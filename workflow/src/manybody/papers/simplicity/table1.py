@@ -1,6 +1,5 @@
 """Table 1: passages of test text, and what each generator's chain has made of them."""
 
-import re
 import textwrap
 from dataclasses import dataclass
 
@@ -15,9 +14,9 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 
-LINE = 124  # characters in a line of text
-TOKENS = 128  # of the sequences of a passage: of text, 60 and more are left in whole words
-CUT = " … "  # between the sequences of a passage, whose edges cut words
+START = "start: test text"
+LINE = 116  # characters in a line of all columns
+HEIGHT = 0.135  # inches of a line
 
 
 class Block(Figure):
@@ -25,10 +24,7 @@ class Block(Figure):
 
     clones: list[refers("clones")] = key("Clones from low to high order.")
     sweep: numbered("sweeps", "clones", 1) = key("A saved sweep of all of them.")
-    passages: list[Seed] = key(
-        "Chains that are shown; so many successive ones as make 128 tokens are one passage.",
-        min_length=1,
-    )
+    passages: list[Seed] = key("Chains that are shown.", min_length=1)
 
 
 class Inputs(needed.Inputs):
@@ -54,17 +50,16 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """The texts (series: what they are called, text), and the sweeps after which they are."""
+    """A start, then what each clone made of it, passage by passage; after how many sweeps."""
 
     drawn: pd.DataFrame
     sweep: int
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """The starts of some chains, then each clone's state after `sweep` sweeps, cut at words.
+    """The start of each chain, then each clone's state after `sweep` sweeps.
 
-    Where sequences are short, a passage is those of successive chains. Raises `ValueError` where
-    the clones do not have the passages, or not the same ones.
+    Raises `ValueError` where the clones do not have the passages, or not the same ones.
     """
     clones = [Manifest.read(one.file(), "clones") for one in inputs.clones]
     if inputs.tokenizer:
@@ -87,21 +82,12 @@ def tables(inputs: Inputs, block: Block) -> Tables:
             )
     names = [labels.generator(clone.about["generator"]["description"]) for clone in clones]
     ends = [Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens for clone in clones]
-    together = -(-TOKENS // starts.shape[1])
-    passages = []
-    for label, tokens in zip(["test text", *names], [starts, *ends], strict=True):
-        texts = [_at_words(words.decode(tokens[chain].tolist())) for chain in chains]
-        for first in range(0, len(chains), together):
-            passages.append((label, CUT.join(filter(None, texts[first : first + together]))))
+    passages = [
+        (label, words.decode(tokens[chain].tolist()))
+        for chain in chains
+        for label, tokens in zip([START, *names], [starts, *ends], strict=True)
+    ]
     return Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
-
-
-def _at_words(text: str) -> str:
-    """A sequence without the parts of words at its edges: it was cut out of a stream of tokens.
-
-    What begins with a space, ends with a mark, or has no spaces at all, is whole.
-    """
-    return re.sub(r"^\S+\s|\s\S*[^\s.,;:!?]$", "", text).strip(" ")
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -118,30 +104,28 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """The passages as a table to read, from the start down to the highest order."""
-    cells: dict[str, list[list[str]]] = {}
-    for label, text in tables.drawn.itertuples(index=False):
-        shown = text.replace("\n", " ⏎ ").replace("\t", " ")
-        cells.setdefault(label, []).append(textwrap.wrap(shown, LINE) or [""])
-    heights = [1.7 + sum(len(lines) + 0.3 for lines in cell) for cell in cells.values()]
-    figure = style.new(2, 0.25 + 0.135 * sum(heights))
+    """A row a passage: its start, and what each generator made of it, from low to high order."""
+    count = len(tables.drawn) // int((tables.drawn["series"] == START).sum())
+    texts = tables.drawn["text"].str.replace("\n", " ⏎ ").to_numpy().reshape(-1, count)
+    width = LINE // count
+    rows = [
+        [textwrap.wrap(text.strip(), width - 2) for text in row]
+        for row in [tables.drawn["series"][:count], *texts]
+    ]
+    heights = [0.6 + max(map(len, row)) for row in rows]
+    figure = style.new(2, 0.3 + HEIGHT * sum(heights))
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set(
-        xlim=(0, 1),
-        ylim=(sum(heights), 0),
-        title=f"the same passages after {tables.sweep} sweeps of each generator",
-    )
-    top = 0.0
-    looks = dict(va="top", parse_math=False, linespacing=1.25, in_layout=False)
-    for (label, cell), height in zip(cells.items(), heights, strict=True):
-        axes.axhline(top, color="0.8", linewidth=0.8)
-        axes.text(0.0, top + 0.3, label, weight="bold", **looks)
-        line = top + 1.6
-        for lines in cell:
-            words = "\n".join(lines)
-            axes.text(0.0, line, words, family="DejaVu Sans Mono", size=style.SMALL, **looks)
-            line += len(lines) + 0.3
+    axes.set(xlim=(0, count), ylim=(sum(heights), 0))
+    axes.set_title(f"the same passages after {tables.sweep} sweeps of each generator")
+    top, looks = 0.0, dict(va="top", parse_math=False, linespacing=1.25, in_layout=False)
+    named = dict(weight="bold", size=style.SMALL)
+    read = dict(family="DejaVu Sans Mono", size=style.SMALL)
+    for number, (row, height) in enumerate(zip(rows, heights, strict=True)):
+        for column, lines in enumerate(row):
+            text = read if number else named
+            axes.text(column, top + 0.3, "\n".join(lines), **looks, **text)
+        axes.axhline(top, color="0.8", linewidth=0.8, gid="guide")
         top += height
     return figure
 
@@ -149,16 +133,11 @@ def draw(tables: Tables):
 def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
-    text = (
+    name = needed.sized(source.get("corpus", entry["source"]), source)
+    return (
         f"Table 1: passages of test text, and their state after {block.sweep} sweeps of each "
         "generator, from low to high order.\n\n"
-        "Read down the table whether the text becomes more fluent. Sequences are blocks of a "
-        "stream of tokens: what is left of a word at either end is not shown. "
+        "Read along each row whether the text becomes more fluent. All chains start from the same "
+        "sequences: blocks of a stream of tokens, whose ends may cut a word. A line break is "
+        f"⏎.\n\n{name}, {entry['energy']} score.\n"
     )
-    if source.get("length", TOKENS) < TOKENS:
-        text += (
-            "A passage is the sequences of several chains, … between them, which have nothing to "
-            "do with each other. "
-        )
-    name = needed.sized(source.get("corpus", entry["source"]), source)
-    return f"{text}A line break is ⏎.\n\n{name}, {entry['energy']} score.\n"

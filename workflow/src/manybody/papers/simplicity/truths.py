@@ -1,12 +1,10 @@
 """Students of known distributions: losses on cuts and clones with exact lines, times, half-times.
 
-In the table panels a, b, ... are curves (y_err: over sequences), lines `exact` and `own law`; of
-panel `times` x is the half-time of M_k, y the time at which 5 % of the drop are left, and y_err the
-standard error of log(y); of panel `half-times` x is k, y the step and y_err that of log(y).
+In the table panels a, b, ... are curves (y_err: over sequences) and lines `exact` and `own`; then
+a panel of each student's times: x is k, y a step, y_err the standard error of log(y).
 """
 
 import itertools
-import math
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
@@ -18,12 +16,9 @@ from manybody.papers.figure import Figure
 from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
 
-COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
-MARKERS = ("o", "s", "^", "D", "v")
 STEPS = [10**power for power in range(7)]
-TIMES = [digit * 10**power for power in range(7) for digit in (1, 3)]
 LETTERS = "abcdefghijklmnop"  # of panels
-LOSSES, TIMED, LEGEND = 1.9, 2.3, 0.9  # inches of a row of losses, of the times, of the legend
+LOSSES, TIMED, LEGEND = 2.1, 2.7, 0.4  # inches of a row of losses, of the times, of the legend
 
 
 class Sets(Part):
@@ -130,13 +125,9 @@ def tables_of(found: list[known_truths.Student]) -> style.Tables:
         if name in names[:place]:
             found[place] = found[place]._replace(name=f"{name}, {names[: place + 1].count(name)}")
     letters = iter(LETTERS)
-    parts = [
-        part
-        for student in found
-        for series in student.series
-        for part in known_truths.curves(next(letters), series, student.name)
-    ]
-    parts += [part for student in found for part in known_truths.times(student)]
+    series = [one for student in found for one in student.series]
+    parts = [part for one in series for part in known_truths.curves(next(letters), one)]
+    parts += [part for student in found for part in known_truths.times(next(letters), student)]
     return style.Tables(style.gathered(parts), found)
 
 
@@ -162,17 +153,13 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
         ]
         for one in student.series
     }
+    times = "the half-times of M_k"
+    answers = in_time | {times: [[part] for part in halves]}
+    pairings = [(label, times) for label in in_time]
+    pairings += [(one.label, other.label) for one, other in both]
     agreements = [
-        known_truths.agreement(
-            f"{label} against the half-times of M_k", found, [[part] for part in halves]
-        )
-        for label, found in in_time.items()
-    ]
-    agreements += [
-        known_truths.agreement(
-            f"{one.label} against {other.label}", in_time[one.label], in_time[other.label]
-        )
-        for one, other in both
+        known_truths.agreement(f"{one} against {other}", answers[one], answers[other])
+        for one, other in pairings
     ]
     together = [
         part
@@ -221,95 +208,47 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: style.Tables):
     """A row of losses for each student, a panel a series, and below the times."""
-    found = tables.found
+    found, letters = tables.found, iter(LETTERS)
     heights = [*[LOSSES] * len(found), TIMED]
     figure = style.new(2, sum(heights) + LEGEND)
-    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    letters = iter(LETTERS)
-    for part, student in zip(parts, found, strict=False):
+    *parts, last = figure.subfigures(len(heights), 1, height_ratios=heights)
+    for part, student in zip(parts, found, strict=True):
         part.suptitle(student.name, x=0.01, ha="left")
         panels = part.subplots(1, len(student.series), sharey=True, squeeze=False)[0]
-        for axes, letter, series in zip(panels, letters, student.series, strict=False):
-            axes.set_title(f"({letter}) {series.label}")
-            _draw_losses(axes, tables, letter, series, student.name)
+        for axes, series in zip(panels, student.series, strict=True):
+            _draw_losses(axes, tables.drawn, next(letters), series)
         panels[0].set_ylabel("loss (nats per token)")
-    names = dict.fromkeys(series.label for one in found for series in one.series)
-    markers = dict(zip(names, itertools.cycle(MARKERS)))
-    panels = parts[-1].subplots(1, len(found), squeeze=False)[0]
-    for axes, student in zip(panels, found, strict=True):
-        axes.set_title(f"({next(letters)}) {student.name}")
-        _draw_times(axes, tables, student, markers)
-    _draw_legend(figure, found, markers)
+    for axes, student in zip(last.subplots(1, len(found), squeeze=False)[0], found, strict=True):
+        letter, names = next(letters), [series.label for series in student.series]
+        spectra.draw_rows(axes, tables.drawn, letter, [known_truths.HALVES, *names], logs=True)
+        axes.set(xscale="log", xlabel="training step", title=f"({letter}) times, {student.name}")
+        style.plain_ticks(axes.xaxis, spectra.STEPS)
+    count = max(len(student.orders) for student in found)
+    handles = [
+        style.mark(f"set {k}, $M_{k}$", color=spectra.COLOURS[k])
+        for k in range(1, 1 + min(count, known_truths.SHOWN))
+    ]
+    handles += [
+        style.mark(f"exact, {said}", color="0.3", linestyle=line, linewidth=0.9)
+        for said, line in (("whole distribution", "--"), ("the set's own", ":"))
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
-def _draw_legend(figure, found: list[known_truths.Student], markers: dict[str, str]) -> None:
-    """Colours, lines and markers; a colour is a step of every series."""
-    steps = itertools.zip_longest(*(series.steps for one in found for series in one.series))
-    handles = [
-        style.mark(f"$M_{k}$: {', '.join(words)}", color=colour)
-        for k, (colour, row) in enumerate(zip(COLOURS, steps, strict=False), 1)
-        for words in [dict.fromkeys(step.label for step in row if step)]
-    ]
-    handles += [
-        style.mark("exact, of the whole distribution", color="0.3", linestyle="--", linewidth=0.9),
-        style.mark("exact, of the set's own", color="0.3", linestyle=":", linewidth=0.9),
-    ]
-    handles += [
-        style.mark(label, linestyle="", marker=marker, color="0.3")
-        for label, marker in markers.items()
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
-
-
-def _draw_losses(
-    axes, tables: style.Tables, panel: str, series: known_truths.Series, name: str
-) -> None:
+def _draw_losses(axes, drawn, panel: str, series: known_truths.Series) -> None:
     """A curve for each run, dashed the exact loss, dotted the least that is possible."""
-    for colour, step in zip(COLOURS, series.steps, strict=False):
-        label = f"{name}, {series.label}: {step.label}"
-        for _, curve in style.series(tables.drawn, panel, label).groupby("seed"):
+    handles = []
+    for colour, step in zip(spectra.COLOURS.values(), series.steps, strict=False):
+        handles.append(style.mark(step.label, color=colour))
+        for _, curve in style.series(drawn, panel, step.label).groupby("seed"):
             axes.plot(curve["x"], curve["y"], color=colour, linewidth=0.8)
-        for said, line in (("exact", "--"), ("own law", ":")):
-            for height in style.series(tables.drawn, panel, f"{label}, {said}")["y"]:
+        for said, line in (("exact", "--"), ("own", ":")):
+            for height in style.series(drawn, panel, f"{step.label}, {said}")["y"]:
                 axes.axhline(height, color=colour, linestyle=line, linewidth=0.8, zorder=1)
-    axes.set(xscale="log", xlabel="training step")
+    axes.set(xscale="log", xlabel="training step", title=f"({panel}) {series.label}")
     style.plain_ticks(axes.xaxis, STEPS)
-
-
-def _draw_times(
-    axes, tables: style.Tables, student: known_truths.Student, markers: dict[str, str]
-) -> None:
-    """The time of each step against the half-time of M_k, by series."""
-    halves = style.series(tables.drawn, "half-times", f"{student.name}, M_k")
-    shown = []
-    for series in student.series:
-        for colour, step, beside in zip(COLOURS, series.steps, halves["y_err"], strict=False):
-            label = f"{student.name}, {series.label}: {step.label}"
-            (row,) = style.series(tables.drawn, "times", label).itertuples()
-            if math.isfinite(row.x * row.y):
-                style.dots(
-                    axes,
-                    row.x,
-                    row.y,
-                    xerr=style.factors(row.x, beside),
-                    yerr=style.factors(row.y, row.y_err),
-                    color=colour,
-                    marker=markers[series.label],
-                    markerfacecolor=colour if series.known else "white",
-                )
-                shown += [row.x, row.y]
-    if shown:
-        ends = [min(shown) / 1.5, max(shown) * 1.5]
-        axes.plot(ends, ends, color="0.8", linewidth=0.8, zorder=0)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="half-time of $M_k$ (steps)",
-        ylabel="loss stops falling (steps)",
-    )
-    for axis in (axes.xaxis, axes.yaxis):
-        style.plain_ticks(axis, TIMES)
+    style.legend_below(axes, columns=2, handles=handles)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -323,9 +262,9 @@ def caption(inputs: Inputs, block: Block) -> str:
         "**Above**: the loss on sets of sequences that hold more and more of the distribution: "
         "cuts of a Hamiltonian at an order, trees filtered at a level, clones of generators of "
         "growing order. Dashed: the loss of the whole distribution's conditionals, which a student "
-        "that has learned everything ends with; dotted: the least that is possible on a cut. "
-        "**Below**: the step at which 5 % of the fall are left against the student's half-time of "
-        r"M\ :sub:`k`; grey: both are the same; open: clones. Bars: standard errors."
-        "\n\n"
+        "that has learned everything ends with; dotted: the least that is possible on a set. "
+        r"**Below**: half-times of M\ :sub:`k`, and the steps at which 5 % of the fall of the loss "
+        "on set k are left: orders come one after the other where the colours do. Bars: standard "
+        "errors.\n\n"
         f"{made}, every position masked in turn.\n"
     )

@@ -1,6 +1,6 @@
 """Influences of the tokens of a passage on each other, and the part that pairs alone make.
 
-The table has M_1 (panel a) and the part of it that pairs make (b): a series a target, x the source.
+The table has M_1 (panel a) and the share of it that pairs make (b): a series a target, by source.
 """
 
 from dataclasses import dataclass
@@ -55,13 +55,12 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """The words of the passage; M_1, the part that pairs make, and its share where a source acts
-    enough, (L, L), by target and source; the targets that are shown; what is drawn."""
+    """What is drawn; the words of the passage; M_1, and the share of it that pairs make where a
+    source acts enough, (L, L), by target and source; the targets that are shown."""
 
     drawn: pd.DataFrame
     words: list[str]
     every: np.ndarray
-    pairs: np.ndarray
     share: np.ndarray
     shown: list[int]
 
@@ -76,19 +75,18 @@ def tables_of(one: Spectra) -> Tables:
     """The tables of one model's spectra."""
     words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
+    strong = every >= WEAK * np.nansum(every, axis=1, keepdims=True)
+    share = np.where(strong, np.clip(pairs / every, 0, 1), np.nan)
+    asked = _asked(every)
     drawn = [
         style.points(panel, f"on token {target}", 0, sources, values[target, sources])
-        for panel, values in (("a", every), ("b", pairs))
-        for target in _asked(values)
+        for panel, values in (("a", every), ("b", share))
+        for target in asked
         for sources in [np.flatnonzero(np.isfinite(values[target]))]
     ]
     # The targets on which the others act most, in the order of the text.
-    asked = _asked(every)
     order = np.argsort(-np.nansum(every[asked], axis=1), kind="stable")
-    shown = sorted(asked[order[:SHOWN]])
-    strong = every >= WEAK * np.nansum(every, axis=1, keepdims=True)
-    share = np.where(strong, np.clip(pairs / every, 0, 1), np.nan)
-    return Tables(style.gathered(drawn), words, every, pairs, share, shown)
+    return Tables(style.gathered(drawn), words, every, share, sorted(asked[order[:SHOWN]]))
 
 
 def _asked(values: np.ndarray) -> np.ndarray:
@@ -111,26 +109,25 @@ def draw(tables: Tables):
     maps, text = figure.subfigures(2, 1, height_ratios=[3.2, height])
     left, right = maps.subplots(1, 2)
     largest = float(np.nanmax(tables.every))
-    norm = LogNorm(largest / 1000, largest)
-    _draw_map(left, np.maximum(tables.every, norm.vmin), tables.words, norm=norm, cmap="viridis_r")
-    left.set_title("(a) $M_1$: what changes with a token")
-    _draw_map(right, tables.share, tables.words, vmin=0, vmax=1, cmap="cividis")
-    right.set_title("(b) share that pairs alone make")
+    norm = LogNorm(largest / 1000, largest, clip=True)
+    _draw_map(left, tables.every, tables, norm=norm, cmap="viridis_r")
+    left.set_title("(a) $M_1$ (logits$^2$)")
+    _draw_map(right, tables.share, tables, vmin=0, vmax=1, cmap="cividis")
+    right.set_title("(b) share of $M_1$ that pairs alone make")
     _draw_passage(text.subplots(), tables)
     return figure
 
 
-def _draw_map(axes, values: np.ndarray, words: list[str], **looks) -> None:
+def _draw_map(axes, values: np.ndarray, tables: Tables, **looks) -> None:
     """A row a target that was asked, a column a source."""
-    rows = _asked(values)
-    drawn = axes.pcolormesh(values[rows], rasterized=True, **looks)
+    rows, words = _asked(tables.every), tables.words
+    drawn = axes.imshow(values[rows], aspect="auto", interpolation="none", **looks)
     axes.figure.colorbar(drawn, ax=axes).outline.set_linewidth(0)
-    axes.invert_yaxis()
     few = len(words) <= NAMED
     columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
     ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
-    axes.set_xticks(columns + 0.5, [words[j] if few else str(j) for j in columns], rotation=90)
-    axes.set_yticks(ticks + 0.5, [words[rows[t]] if few else str(rows[t]) for t in ticks])
+    axes.set_xticks(columns, [words[j] if few else str(j) for j in columns], rotation=90)
+    axes.set_yticks(ticks, [words[rows[t]] if few else str(rows[t]) for t in ticks])
     axes.tick_params(labelsize=6, length=2)
     axes.tick_params(axis="x", labelrotation=90 if few else 0)
     axes.spines[:].set_visible(False)
@@ -154,7 +151,7 @@ def _draw_passage(axes, tables: Tables) -> None:
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch, Rectangle
 
-    words, shown, every, pairs = tables.words, tables.shown, tables.every, tables.pairs
+    words, shown, every = tables.words, tables.shown, tables.every
     lines = _lines(words)
     axes.set_axis_off()
     axes.set(xlim=(0, LINE), ylim=((1 + len(lines)) * len(shown), -0.2))
@@ -170,8 +167,7 @@ def _draw_passage(axes, tables: Tables) -> None:
                 box = (left, height - 0.45), width, 0.9
                 if number == target:
                     axes.add_patch(Rectangle(*box, facecolor="white", edgecolor="black"))
-                elif influence[number] >= WEAK * influence.sum():
-                    share = pairs[target, number] / influence[number]
+                elif np.isfinite(share := tables.share[target, number]):
                     colour = next(colour for least, colour, _ in KINDS.values() if share >= least)
                     shade = (*to_rgb(colour), strength[number])
                     axes.add_patch(Rectangle(*box, facecolor=shade, linewidth=0))
