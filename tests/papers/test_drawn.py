@@ -1,18 +1,26 @@
 """Every figure draws the numbers of its CSV, and is legible at the width of a column."""
 
+import planted_flow
 import planted_losses
+import planted_staircase
 import pytest
 from drawn import strangers
 from legible import faults
 
 from manybody import papers
+from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
 TABLES = {
+    ("simplicity", "fig1"): planted_losses.of_figure_1,
+    ("simplicity", "fig2"): lambda: planted_staircase.tables_of(fig2),
+    ("simplicity", "fig2_literal"): lambda: planted_staircase.tables_of(fig2_literal, "+-1", "0/1"),
+    ("simplicity", "fig2_seeds"): lambda: planted_staircase.tables_of(fig2_seeds),
     ("simplicity", "fig3"): planted_losses.of_figure_3,
     ("simplicity", "fig4"): planted_losses.of_figure_4,
     ("simplicity", "fig4_paper"): planted_losses.of_figure_4,
     ("simplicity", "fig5"): planted_losses.of_figure_4,
+    ("simplicity", "gradient_flow"): planted_flow.tables,
 }
 
 
