@@ -1,6 +1,8 @@
 """Runs on a known Hamiltonian with planted plateaus, ends and orders of layers."""
 
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -138,3 +140,14 @@ def trained(model, seed, path):
 def with_file(key, path):
     key._files[key.KINDS[0]] = str(path)
     return key
+
+
+def tables_of(module, *names):
+    """The tables of a figure of planted runs, or of several staircases, one of each name."""
+    with TemporaryDirectory() as folder:
+        inputs = make(Path(folder), protocol=None if names else PROTOCOL)
+        if not names:
+            return module.tables(inputs, None)
+        truths = (inputs.truth.model_copy(update={"source": name}) for name in names)
+        parts = [inputs.model_copy(update={"truth": truth}) for truth in truths]
+        return module.tables(module.Inputs(parts=parts), None)

@@ -1,20 +1,27 @@
 """Every figure draws the numbers of its CSV, and is legible at the width of a column."""
 
+import planted_flow
 import planted_losses
 import planted_multi_index
 import planted_potts
 import planted_spectra
+import planted_staircase
 import planted_truths
 import pytest
 from drawn import strangers
 from legible import faults
 
 from manybody import papers
+from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds
 from manybody.papers.your_model import map as passage_map
 from manybody.papers.your_model import spectrum
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
 TABLES = {
+    ("simplicity", "fig1"): planted_losses.of_figure_1,
+    ("simplicity", "fig2"): lambda: planted_staircase.tables_of(fig2),
+    ("simplicity", "fig2_literal"): lambda: planted_staircase.tables_of(fig2_literal, "+-1", "0/1"),
+    ("simplicity", "fig2_seeds"): lambda: planted_staircase.tables_of(fig2_seeds),
     ("simplicity", "fig3"): planted_losses.of_figure_3,
     ("simplicity", "fig4"): planted_losses.of_figure_4,
     ("simplicity", "fig4_paper"): planted_losses.of_figure_4,
@@ -32,6 +39,7 @@ TABLES = {
     ("simplicity", "truths"): planted_truths.of_figure,
     ("your-model", "spectrum"): lambda: spectrum.tables_of(planted_spectra.of_series()),
     ("your-model", "map"): lambda: passage_map.tables_of(planted_spectra.passage(16)),
+    ("simplicity", "gradient_flow"): planted_flow.tables,
 }
 
 

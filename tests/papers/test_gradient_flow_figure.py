@@ -1,28 +1,11 @@
 """Claims of section 3.1 about the flow: each where it holds, and where it does not."""
 
 import pytest
-from legible import faults
+from planted_flow import ENTRY, computed
 
 from manybody.papers.readings import Table
 from manybody.papers.simplicity import gradient_flow
-from manybody.papers.style import COLUMNS
 from manybody.theory import gradient_flow as theory
-
-ENTRY = {
-    "kind": "gradient-flow",
-    "length": 3,
-    "time": 40.0,
-    "scales": [0.2],
-    "decay": 0.2,
-    "skewness": 0.6,
-    "samples": 5000,
-    "seed": 3,
-}
-
-
-@pytest.fixture(scope="module")
-def computed():
-    return theory.compute(ENTRY)
 
 
 def claims(frame, about):
@@ -30,17 +13,8 @@ def claims(frame, about):
     return {claim.id.rpartition("/")[2]: claim for claim in found}
 
 
-def test_the_flow_is_drawn(computed):
-    found = gradient_flow.tables_of(Table(*computed))
-    figure = gradient_flow.draw(found)
-    assert faults(figure) == []
-    assert len(figure.axes) == 6
-    assert list(found.drawn["panel"].unique()) == list("abcdef")
-    assert list(found.drawn.columns) == COLUMNS
-
-
-def test_every_claim_about_the_flow_holds(computed):
-    found = claims(*computed)
+def test_every_claim_about_the_flow_holds():
+    found = claims(*computed())
     assert {name: (claim.verdict, len(claim.parts)) for name, claim in found.items()} == {
         "closed-form": ("yes", 2),
         "gaussian": ("yes", 2),
@@ -74,8 +48,8 @@ def test_claims_follow_the_prediction(skew):
         ("loss", "Gaussian", "loss", "Gaussian"),
     ],
 )
-def test_claims_fail_where_the_numbers_are_wrong(computed, quantity, series, claim, words):
-    frame, about = computed
+def test_claims_fail_where_the_numbers_are_wrong(quantity, series, claim, words):
+    frame, about = computed()
     spoiled = frame.copy()
     wrong = spoiled["quantity"] == quantity
     if series is not None:

@@ -115,10 +115,7 @@ def test_claims_about_the_same_runs_are_those_of_one_figure():
         module = papers.figure_module("simplicity", name)
         given = module.Inputs.of(module.Block.model_validate(block), config)
         shared[name] = getattr(given, "claims_reported_by", None)
-    assert {name: other for name, other in shared.items() if other} == {
-        "fig1": "fig4",
-        "fig2_seeds": "fig2",
-    }
+    assert {name: other for name, other in shared.items() if other} == {"fig1": "fig4"}
 
 
 def test_an_evaluation_that_is_not_there_is_named():

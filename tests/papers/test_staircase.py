@@ -24,7 +24,7 @@ from planted_staircase import (
 )
 from scipy.stats import binomtest
 
-from manybody.papers import readings, style
+from manybody.papers import readings
 from manybody.papers.claims import judged
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
 from manybody.papers.simplicity.staircase import Line
@@ -50,54 +50,21 @@ SECOND = lines(order=2, fits={2: 1.5}, truth=1.5)
 NOISY = lines(fits={2: 1.5, 3: 1.41}, truth=1.411)  # the 3-body line is not above the true one
 
 
-# --- Lines, classes, plateaus ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "end", "expected"),
-    [
-        (FOURTH, TRUTH, "reached"),
-        (FOURTH, 1.4455 - 0.7001 * (1.4455 - TRUTH), "reached"),
-        (FOURTH, 1.4455 - 0.6999 * (1.4455 - TRUTH), "between"),
-        (FOURTH, 1.4000, "reached"),
-        (FOURTH, 1.4455, "on 3"),
-        (FOURTH, 1.4494, "on 3"),
-        (FOURTH, 1.4496, "between"),
-        (FOURTH, 1.4414, "between"),
-        (FOURTH, 1.5220, "on 2"),
-        (FOURTH, 1.5262, "above"),
-        (FOURTH, 1.6094, "above"),
-        (FOURTH, math.inf, "diverged"),
-        (FOURTH, math.nan, "diverged"),
-        (THIRD, 1.45, "reached"),
-        (THIRD, 1.475, "between"),
-        (SECOND, 1.5, "reached"),
-        (SECOND, 1.55, "between"),
-        (SECOND, 1.62, "above"),
-        (NOISY, 1.411, "on 3"),
-    ],
-)
-def test_an_end_has_the_class_that_the_tolerances_say(data, end, expected):
-    assert staircase.classify(end, data) == expected
-    assert expected in data.classes
+# --- Lines, plateaus ------------------------------------------------------------------------------
 
 
 def test_the_way_starts_at_the_line_of_the_order_before():
     orders = [[line.order for line in data.descending[:-1]] for data in (FOURTH, THIRD, SECOND)]
     assert orders == [[1, 2, 3], [1, 2], [1]]
-    assert list(THIRD.classes)[:2] == ["reached", "on 2"]
     assert SECOND.fraction(1.609) == 0
     assert FOURTH.fraction(1.5220) == FOURTH.fraction(math.inf) == 0
     assert math.isnan(NOISY.fraction(1.40))  # no way to go
     assert staircase.closed(group_of(*[1.0] * 8), NOISY).verdict() == "undecided"
 
 
-def test_an_end_at_the_very_edge_has_reached():
+def test_an_end_at_the_very_edge_has_closed_the_share():
     unit = lines(fits={2: 2.0, 3: 1.0}, truth=0.0)
-    edge = 1.0 - staircase.CLOSED[0]
-    assert unit.fraction(edge) == staircase.CLOSED[0]  # no rounding between them
-    assert staircase.classify(edge, unit) == "reached"
-    assert staircase.classify(edge + 1e-9, unit) == "between"
+    assert unit.fraction(1.0 - staircase.CLOSED[0]) == staircase.CLOSED[0]  # no rounding
 
 
 def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
@@ -253,11 +220,8 @@ def test_data_of_another_order_are_judged_by_their_own_lines(tmp_path):
     assert answers(claims["shallow-networks"], "n = 2: ends on the true 3-body") == ["no"]
 
 
-def test_claims_about_the_same_runs_are_counted_once(planted):
-    alone = found(fig2_seeds.Inputs(**dict(planted)), fig2_seeds)
-    reported = fig2_seeds.Inputs(**dict(planted), claims_reported_by="fig2")
-    assert list(alone) == ["three-layers", "layer-order", "recipes"]
-    assert list(found(reported, fig2_seeds)) == ["recipes"]
+def test_recipes_have_their_own_figure(planted):
+    assert list(found(planted, fig2_seeds)) == ["recipes"]
 
 
 def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(planted):
@@ -276,7 +240,7 @@ def group_of(*closed):
         seed: run_of([1.6, 1.4455 - share * (1.4455 - TRUTH)], [0.0, 1.0])
         for seed, share in enumerate(closed)
     }
-    return staircase.Group("n3", "n = 3", 3, runs, 0, {})
+    return staircase.Group("n3", "n = 3", 3, runs, 0)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +255,7 @@ def group_of(*closed):
     ],
 )
 def test_a_share_of_runs_decides_by_its_exact_interval(count, runs, low, high, verdict):
-    share = staircase.share(group_of(*range(runs)), "c", count)
+    share = fig2.share(group_of(*range(runs)), "c", count)
     assert share.interval() == pytest.approx((low, high), abs=1e-4)
     assert share.verdict() == verdict
     wide = tuple(binomtest(count, runs).proportion_ci(0.99))
@@ -319,7 +283,7 @@ def test_the_share_of_the_gap_that_is_closed_has_an_exact_interval(
     assert (found.value, *found.interval()) == pytest.approx((value, low, high))
     # The answers by the shares of runs beyond each threshold, which agree or leave it open.
     by_share = [
-        staircase.share(group, "c", sum(one >= least for one in closed)).verdict()
+        fig2.share(group, "c", sum(one >= least for one in closed)).verdict()
         for least in (0.7, 0.8, 0.9)
     ]
     assert found.verdict() == verdict == (by_share[0] if len(set(by_share)) == 1 else "undecided")
@@ -335,7 +299,7 @@ def test_the_share_of_the_gap_that_is_closed_has_an_exact_interval(
     ],
 )
 def test_a_rule_needs_six_seeds_and_no_exception(seen, verdict):
-    assert staircase.always("c", seen).verdict() == verdict
+    assert fig2.always("c", seen).verdict() == verdict
 
 
 def test_recipes_are_compared_by_fishers_test(planted):
@@ -360,30 +324,10 @@ def test_recipes_are_compared_by_fishers_test(planted):
 # --- Pictures -------------------------------------------------------------------------------------
 
 
-def test_the_panels_hold_what_was_read(planted):
+def test_the_table_holds_what_was_read(planted):
     made = fig2.tables(planted, None)
-    figure, table = fig2.draw(made), made.drawn
-    assert faults(figure) == []
-    assert list(table.columns) == style.COLUMNS
-    panels = {name: rows for name, rows in table.groupby("panel", sort=False)}
-    assert list(panels) == [
-        "b",
-        "d",
-        "c",
-        "lines",
-        "shares",
-        "classes",
-        "escapes",
-        "gap",
-        "plateaus",
-    ]
-    ends = panels["d"]["series"].value_counts()
-    assert ends[ends.index.str.startswith("n = 3:")].to_dict() == {
-        "n = 3: closed 70% of the last gap": 4,
-        "n = 3: rests on the 3-body line": 2,
-        "n = 3: rests on the 2-body line": 1,
-        "n = 3: between lines": 1,
-    }
+    panels = {name: rows for name, rows in made.drawn.groupby("panel", sort=False)}
+    assert list(panels) == ["a", "b", "c", "lines", "shares", "escapes", "gap", "plateaus"]
     assert set(panels["c"]["seed"]) == {"2"}
     moved = panels["escapes"].query("series == 'n = 3' and seed == '7'")
     assert dict(zip(moved["x"], moved["y"], strict=True)) == {1.0: 70, 2.0: 130, 3.0: 3}
@@ -391,45 +335,17 @@ def test_the_panels_hold_what_was_read(planted):
         staircase.closed(made.found.deepest, made.found.lines).each
     )
     assert panels["shares"]["y"].tolist() == SHARES
-    assert panels["lines"]["y"].tolist()[-1] == TRUTH
-    words = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
-    assert "4 | 12  closed 70% of the last gap" in words
-
-
-def test_ends_lie_in_the_middle_of_their_column_but_for_those_that_would_cover_each_other():
-    aside = fig2.beside(pd.Series({0: 1.5, 1: 1.4, 2: 1.4, 3: math.inf}), 0.01)
-    assert aside.to_dict() == {0: 0, 3: 0, 1: -fig2.BESIDE / 2, 2: fig2.BESIDE / 2}
-    many = fig2.beside(pd.Series(dict.fromkeys(range(40), 1.4)), 0.01)
-    assert many.abs().max() < 0.4
-    assert many.nunique() == 40
+    # From the 3-body line to the truth seven tenths down.
+    assert panels["lines"]["y"].tolist()[-2:] == [TRUTH, pytest.approx(1.42142)]
 
 
 def test_names_of_many_columns_do_not_run_into_each_other(planted):
     more = planted.model_copy(update={"protocols": planted.protocols * 4})
     assert faults(fig2.draw(fig2.tables(more, None))) == []
+    assert faults(fig2_seeds.draw(fig2_seeds.tables(more, None))) == []
 
 
-def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
-    part = planted.model_copy(update={"protocols": []})
-    truth = planted.truth.model_copy(update={"source": "ones"})
-    parts = [part, part.model_copy(update={"truth": truth})]
-    made = fig2_literal.tables(fig2_literal.Inputs(parts=parts), None)
-    figure = fig2_literal.draw(made)
-    assert faults(figure) == []
-    assert len(figure.axes) == 8
-    assert made.drawn["panel"].str.contains("^(?:many-body|ones): ").all()
-
-
-def test_every_seed_of_every_recipe_is_shown(planted):
-    made = fig2_seeds.tables(fig2_seeds.Inputs(**dict(planted)), None)
-    figure = fig2_seeds.draw(made)
-    assert faults(figure) == []
-    curves = made.drawn[made.drawn["panel"] == "b"].groupby("series")["seed"].nunique()
-    assert curves.to_dict() == {"n = 3": 8, "n = 3, protocol": 12}
-    assert figure.axes[1].get_title(loc="left").endswith("median closes 96% of the last gap")
-
-
-def test_a_diverged_run_is_a_class_and_not_an_error(planted, tmp_path):
+def test_a_diverged_run_is_a_cross_and_not_an_error(planted, tmp_path):
     rows = rows_of(np.array([0.0, 3.0]), [1.6, 1.55], HELD_OUT * LENGTH)
     description = dict(architecture="factored", layers=3)
     path = write_run(tmp_path / "diverged", description, rows, seed=5, diverged=150)
@@ -437,8 +353,9 @@ def test_a_diverged_run_is_a_class_and_not_an_error(planted, tmp_path):
     runs = [trained("n3", 5, path) if run.seed == 5 else run for run in deepest.runs]
     networks = [*planted.networks[:-1], deepest.model_copy(update={"runs": runs})]
     made = fig2.tables(planted.model_copy(update={"networks": networks}), None)
-    fig2.draw(made)
-    (row,) = made.drawn.query("panel == 'd' and series == 'n = 3: diverged'").itertuples()
-    assert (row.seed, row.y) == ("5", math.inf)
+    crosses = [line for line in fig2.draw(made).axes[1].lines if line.get_marker() == "x"]
+    assert len(crosses) == 1
+    (row,) = made.drawn.query("panel == 'b' and y == inf").itertuples()
+    assert (row.series, row.seed) == ("n = 3", "5")
     # One run whose checkpoints are three epochs apart leaves the plateaus of all open.
     assert "too far apart" in fig2.claims(made)[2].parts[0].unusable

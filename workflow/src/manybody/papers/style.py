@@ -91,10 +91,11 @@ def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) ->
 
     They are moved up where they would be less than `apart` of the axes' height from each other.
     """
-    low, high = axes.get_ylim()
+    place = axes.yaxis.get_transform().transform  # of a log axis: the logarithm
+    low, high = place(axes.get_ylim())
     lowest = -1.0
     for text, value, colour in sorted(labels, key=lambda label: label[1]):
-        height = (value - low) / (high - low)
+        height = (place(value) - low) / (high - low)
         lowest = max(height, lowest + apart)
         line = dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0)
         axes.annotate(

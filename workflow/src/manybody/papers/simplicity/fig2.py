@@ -1,40 +1,37 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction.
 
-Ends of runs and lengths of plateaus are judged as they are (many-body, section 6). What is said and
-shown of each seed is that of `fig2_seeds`. Panels have the letters of the paper, and (d) is new.
+Ends of runs and lengths of plateaus are judged as they are, shares of runs by exact tests
+(many-body, section 6). Losses and ends are drawn by `fig2_seeds`.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 
-import numpy as np
 import pandas as pd
 
 from manybody.papers import style
-from manybody.papers.claims import STRICT, Claim, Comparison, above
+from manybody.papers.claims import STRICT, Claim, Comparison, above, near
 from manybody.papers.simplicity import fig2_seeds as of_seeds
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
+    CLOSED,
+    EXACT,
+    HALF,
     MOVED,
     ON_LINE,
     Group,
     Inputs,
     Line,
-    Lines,
     Staircase,
     closed,
-    share,
 )
 
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
-# Dashes and colours of layers from the last one down, of which all further ones have the last.
-LAYERS = (("-", "black"), ((0, (4, 1.2)), style.TIMES[1]), ((0, (1, 1)), style.TIMES[2]))
-RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
-BESIDE = 0.16  # of a column: points that would cover each other lie so far apart
-NEAR = 0.03  # of the axis of losses: points this close would cover each other
-WIDE = 4  # columns of ends whose names fit beside each other
+ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 
 
 class Block(staircase.StaircaseBlock):
@@ -50,8 +47,9 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         style.points("c", f"layer {layer}", found.deepest.chosen, moved.index, moved[layer])
         for layer in moved.columns
     ]
-    drawn = [*of_seeds.losses(found.networks), *of_seeds.ends(found, found.groups), *layers]
-    return style.Tables(style.gathered([*drawn, *of_seeds.numbers(found)]), found)
+    ends = of_seeds.ends("b", found.groups)
+    drawn = [*of_seeds.losses("a", found.networks), *ends, *layers, *of_seeds.numbers(found)]
+    return style.Tables(style.gathered(drawn), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -101,6 +99,65 @@ def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
     return share(group, f"rests {PLATEAU:g} epochs on {names}", count, unusable)
 
 
+def _layer_order(found: Staircase) -> list[Comparison]:
+    """The last layer moves first; the paper's order is from the last to the first."""
+    group = found.deepest
+    if group.layers < 2:
+        return []
+    last_first, downward = [], []
+    for run in group.runs.values():
+        *others, last = moved = run.escapes().sort_index().tolist()
+        # Checkpoints tell two layers apart unless both moved between the same two.
+        if math.isfinite(last) and last not in others:
+            last_first.append(last < min(others))
+        if sum(map(math.isfinite, moved)) >= len(moved) - 1 and len(set(moved)) == len(moved):
+            downward.append(all(later > sooner for later, sooner in pairwise(moved)))
+    return [
+        always(f"{group.label}: the last layer moves first", last_first),
+        always(f"{group.label}: layers move from the last to the first", downward),
+    ]
+
+
+@dataclass(frozen=True)
+class Share(Comparison):
+    """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
+
+    deviations: float = EXACT
+
+    def interval(self, deviations=None):
+        from scipy.stats import binomtest
+
+        if self.unusable:
+            return math.nan, math.nan
+        level = 1 - 2 * NormalDist().cdf(-(deviations or self.deviations))
+        found = binomtest(round(self.value * self.runs), self.runs).proportion_ci(level)
+        return float(found.low), float(found.high)
+
+
+def share(group: Group, what: str, count: int, unusable: str = "") -> Share:
+    """The share of a group's runs, `count` of them, that do: it must be above one half."""
+    runs = len(group.runs)
+    label = f"{group.label}: {what} ({count} of {runs} runs)"
+    return Share(label, count / runs, region=(HALF, math.inf), runs=runs, unusable=unusable)
+
+
+def always(label: str, seen: list[bool]) -> Comparison:
+    """A rule without exception: one seed breaks it, six that keep it are enough for a yes."""
+    value = sum(seen) / len(seen) if seen else math.nan
+    few = f"{len(seen)} seeds tell, {ENOUGH} are needed" if all(seen) and len(seen) < ENOUGH else ""
+    label = f"{label} (in {sum(seen)} of {len(seen)} seeds that tell)"
+    return near(label, value, 0.0, 1.0, 1e-9, unusable=few)
+
+
+MOST = (
+    "more than half of the runs do, by the exact 95 % interval of their share (Clopper and "
+    "Pearson); no: fewer than half"
+)
+GAP = (
+    "the median run closes the gap from the line below the order of the data to the true "
+    f"conditionals by {CLOSED[-1]:.0%} or more, by the exact 95 % interval of the median; no: by "
+    f"less than {CLOSED[0]:.0%}; between them the answer hangs on the threshold"
+)
 STATEMENTS = {
     "lines": (
         "Conditionals of each order of interaction have a lower loss than those of the order below",
@@ -111,7 +168,7 @@ STATEMENTS = {
     "shallow-networks": (
         "One layer ends at the 2-body line; two layers rest there and end at the 3-body line",
         _shallow,
-        f"{of_seeds.MOST}; a run is on a line within {ON_LINE:g} nats of it, and rests there for "
+        f"{MOST}; a run is on a line within {ON_LINE:g} nats of it, and rests there for "
         f"{PLATEAU:g} epochs or more",
         "figure 2b",
     ),
@@ -119,17 +176,23 @@ STATEMENTS = {
         "The deepest network rests at each line below the order of the data, then comes to the "
         "true conditionals",
         _deepest,
-        f"{of_seeds.MOST}; {of_seeds.GAP}",
+        f"{MOST}; {GAP}",
         "figure 2b",
     ),
-    "layer-order": of_seeds.LAYER_ORDER,
+    "layer-order": (
+        "The last layer moves first, then the others down to the first",
+        _layer_order,
+        f"every seed does in which checkpoints tell (mean square displacement above {MOVED:g}), of "
+        f"at least {ENOUGH}",
+        "figure 2c",
+    ),
     "recipes": of_seeds.RECIPES,
 }
 
 
 def claims(tables: style.Tables) -> list[Claim]:
     """The paper's statements on the plateaus, the ends and the order of the layers."""
-    return list(of_seeds.claims_of("fig2", STATEMENTS, [tables.found]))
+    return list(staircase.claims_of("fig2", STATEMENTS, [tables.found]))
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -137,108 +200,53 @@ def claims(tables: style.Tables) -> list[Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
-    figure = style.new(2, 4.9)
+    """(a) losses, (b) all ends on the same axis, (c) displacements."""
+    figure = style.new(2, 3.0)
     draw_in(figure, tables)
     return figure
 
 
-def draw_in(figure, tables: style.Tables, name: str = "") -> None:
+def draw_in(figure, tables: style.Tables, letters: str = "abc", name: str = "") -> None:
     """The panels in a figure or in a part of one that has a name."""
-    found, deepest = tables.found, tables.found.deepest
-    mosaic = [["b", "d"], ["c", "words"]]
-    axes = figure.subplot_mosaic(mosaic, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
-    axes["c"].sharex(axes["b"])
-    axes["d"].sharey(axes["b"])
-    of_seeds.draw_losses(axes["b"], found.networks, found.lines)
-    shares = " ".join(f"{share:.2f}" for share in found.shares)
-    title = f"(b) {name}{found.sizes}, shares {shares}"
-    axes["b"].set(title=title, ylabel="held-out loss (nats per token)")
-    axes["b"].tick_params(labelbottom=False)
-    # In the room above the lines and below single sites, which runs leave early.
-    axes["b"].legend(
-        loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3, columnspacing=1.0, handlelength=1.2
-    )
-    _draw_displacements(axes["c"], tables.drawn)
-    axes["c"].set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
-    _draw_ends(axes["d"], found.groups, found.lines)
-    axes["d"].set(title="(d) every run at the end")
-    axes["d"].tick_params(labelleft=False)
-    axes["words"].axis("off")
-    ring = style.mark("drawn thick: lower median", linestyle="", **RING)
-    of_seeds.legend_of_ends(
-        axes["words"],
-        found.lines,
-        [deepest, *found.protocols],
-        ring,
-        loc="center left",
-        bbox_to_anchor=(-0.1, 0.5),
-        handletextpad=0.2,
-        borderpad=0,
-    )
-
-
-def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
-    """Final losses by class, a column of points for each group; the lines with their values.
-
-    The chosen run of each group is ringed. Runs that diverged are crosses on the upper edge.
-    """
-    of_seeds.draw_lines(axes, lines)
-    for column, group in enumerate(groups):
-        if column % 2 == 0:
-            axes.axvspan(column - 0.5, column + 0.5, color="0.95", linewidth=0, zorder=0)
-        last = pd.Series({seed: run.end for seed, run in group.runs.items()})
-        for seed, aside in beside(last, NEAR * np.ptp(axes.get_ylim())).items():
-            end, place = last[seed], column + aside
-            looks = lines.classes[group.ends[seed]].looks | dict(clip_on=False)
-            if not math.isfinite(end):
-                axes.plot(place, 1.0, transform=axes.get_xaxis_transform(), **looks)
-                continue
-            axes.plot(place, end, zorder=3, **looks)
-            if seed == group.chosen:
-                axes.plot(place, end, linestyle="", clip_on=False, zorder=4, **RING)
-    wide = len(groups) <= WIDE
-    names = [group.label.replace(", ", "\n") if wide else group.label for group in groups]
-    axes.set_xticks(range(len(groups)), names, rotation=0 if wide else 90)
-    axes.set_xlim(-0.5, len(groups) - 0.5)
-    of_seeds.label_lines(axes, lines)
-
-
-def beside(ends: pd.Series, near: float) -> pd.Series:
-    """Distances of ends from the middle of their column: 0 where no other is `near` one."""
-    ends = ends.sort_values(kind="stable")
-    crowds = ends.groupby((ends.diff() > near).cumsum())
-    sizes = crowds.transform("size")
-    return (crowds.cumcount() - (sizes - 1) / 2) * np.minimum(BESIDE, 0.8 / sizes)
+    found = tables.found
+    losses, ends, layers = figure.subplots(1, 3, width_ratios=(1.3, 1.2, 1))
+    shares = ", ".join(f"{share:.2f}" for share in found.shares)
+    orders = ", ".join(map(str, range(1, len(found.shares) + 1)))
+    title = f"{name}{found.sizes}; shares of orders {orders}: {shares}"
+    figure.suptitle(title, x=0.01, ha="left")
+    of_seeds.draw_losses(losses, found.networks, found.lines)
+    losses.set(xlabel="training epoch", ylabel=of_seeds.LOSS)
+    ends.sharey(losses)
+    of_seeds.draw_ends(ends, found.groups, found.lines)
+    ends.tick_params(labelleft=False)
+    _draw_displacements(layers, tables.drawn)
+    titles = "losses of all runs", "their ends", f"layers, n = {found.deepest.layers}"
+    for axes, letter, title in zip((losses, ends, layers), letters, titles, strict=True):
+        axes.set_title(f"({letter}) {title}")
+    of_seeds.legend_of_ends(figure, losses.get_legend_handles_labels()[0])
 
 
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
-    layers = drawn.loc[drawn["panel"] == "c", "series"].unique()
-    for height, layer in enumerate(reversed(layers)):  # from the last layer down
-        curve, rank = style.series(drawn, "c", layer), min(height, len(LAYERS) - 1)
-        line, colour = LAYERS[rank]
-        looks = dict(linestyle=line, color=colour, zorder=2 - height / 100, label=layer)
-        axes.plot(curve["x"], curve["y"], **looks)
-    axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
+    ends = []
+    for place, layer in enumerate(drawn.loc[drawn["panel"] == "c", "series"].unique()):
+        curve, colour = style.series(drawn, "c", layer), style.TIMES[min(place, 3)]
+        axes.plot(curve["x"], curve["y"], color=colour)
+        ends.append((layer, float(curve["y"].iloc[-1]), colour))
+    axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0, gid="guide")
     axes.set(xlim=(0, None), yscale="log")
-    axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=style.SMALL)
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", reverse=True)
+    axes.set(xlabel="training epoch", ylabel="mean square displacement")
+    style.label_right(axes, ends, of_seeds.APART)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
-    source = inputs.source
-    deepest = inputs.networks[-1]
     return (
-        "Stacked layers of factored attention climb down the orders of interaction, one plateau "
-        "after the other.\n\n"
-        "**(b)** Held-out loss of every seed; thick: the lower median of the final losses. Dashed: "
-        "single sites, and the best conditionals of each order; dotted: the true conditionals. "
-        "**(c)** Mean square displacement of the layers of the thick run; above the grey line a "
-        "layer has moved. **(d)** Where every run ended; the last gap is that above the dotted "
-        "line.\n\n"
-        f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
-        f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
-        f"network by {deepest.recipe}. The shares are those of the logits' variance that orders 1, "
-        "2 ... have at high temperature.\n"
+        "Stacked layers of factored attention climb down the orders of interaction.\n\n"
+        "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "
+        "Dashed: single sites, and the best conditionals of each order; dotted: the true "
+        "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
+        "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
+        "layers' matrices; above the grey line a layer has moved.\n\n"
+        f"{inputs.made()}; the deepest network by {inputs.networks[-1].recipe}. The shares are "
+        "those of the logits' variance that each order has at high temperature.\n"
     )

@@ -1,6 +1,7 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
 from dataclasses import replace
+from string import ascii_lowercase
 
 from manybody.io.options import key
 from manybody.papers import claims as records
@@ -8,7 +9,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
-from manybody.papers.simplicity.fig2_seeds import claims_of
 
 
 class Block(Figure):
@@ -28,12 +28,20 @@ class Inputs(needed.Inputs):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """The tables of figure 2 for each part; the panels of all are named by their part."""
+    """The tables of figure 2 for each part; numbers of no panel are named by their part."""
     parts = [fig2.tables(part, block) for part in inputs.parts]
-    named = [
-        part.drawn.assign(panel=f"{part.found.name}: " + part.drawn["panel"]) for part in parts
-    ]
+    named = []
+    for number, part in enumerate(parts):
+        letters = dict(zip("abc", letters_of(number), strict=True))
+        panels = part.drawn["panel"]
+        panels = panels.map(letters).fillna(f"{part.found.name}: " + panels)
+        named.append(part.drawn.assign(panel=panels))
     return style.Tables(style.gathered(named), parts)
+
+
+def letters_of(number: int) -> str:
+    """The letters of the panels of a part."""
+    return ascii_lowercase[3 * number : 3 * number + 3]
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -48,16 +56,16 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     text = "The paper's literal recipe for J and U gives the staircase of figure 2"
     statement = text, compare, f"lines in the order of interaction; {rules}", "figure 2b"
     sources = [part.found for part in tables.found]
-    return list(claims_of("fig2_literal", {"staircase": statement}, sources))
+    return list(staircase.claims_of("fig2_literal", {"staircase": statement}, sources))
 
 
 @style.in_house_style
 def draw(tables: style.Tables):
     """The panels of figure 2 for each part, one below the other."""
-    figure = style.new(2, 4.3 * len(tables.found))
+    figure = style.new(2, 3.0 * len(tables.found))
     places = figure.subfigures(len(tables.found), 1, squeeze=False).flat
-    for place, part in zip(places, tables.found, strict=True):
-        fig2.draw_in(place, part, f"{part.found.name}: ")
+    for number, (place, part) in enumerate(zip(places, tables.found, strict=True)):
+        fig2.draw_in(place, part, letters_of(number), f"{part.found.name}: ")
     return figure
 
 

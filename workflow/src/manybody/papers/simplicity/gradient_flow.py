@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
 from manybody.io.options import key, refers
 from manybody.papers import claims as records
@@ -15,24 +16,62 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.readings import Table
 
-# Okabe and Ito's colours, one a case; the sampled control, which lies on the exact one, is dashed.
+# Okabe and Ito's colours, one a case: what the target gains. The sampled control, which lies on the
+# exact one, is dashed.
 LOOKS = {
-    "product": ("#D55E00", "x₀ += s x₁x₂", "-"),
-    "product, decay": ("#E69F00", "the same, with decay", "-"),
-    "squares": ("#009E73", "x₀ += s |x|²/L", "-"),
-    "minus squares": ("#56B4E9", "x₀ −= s |x|²/L", "-"),
-    "Gaussian": ("#444444", "Gaussian", "-"),
-    "Gaussian, sampled": ("#BBBBBB", "Gaussian, sampled", (0, (3, 3))),
+    "product": ("#D55E00", "s x₁x₂", "-"),
+    "product, decay": ("#E69F00", "the same, weight decay", "-"),
+    "squares": ("#009E73", "s |x|²/L", "-"),
+    "minus squares": ("#56B4E9", "−s |x|²/L", "-"),
+    "Gaussian": ("#444444", "nothing", "-"),
+    "Gaussian, sampled": ("#BBBBBB", "nothing, sampled", (0, (3, 3))),
 }
-DRAWN = {  # by panel the quantities of each series, and the names of their curves
-    "a": {"mode (13)": "mode {}, closed form", "mode": "mode {}, ODE"},
-    "b": {"deviation": "largest deviation from the closed form"},
-    "c": {"norm": "scale {}, no decay", "norm with decay": "scale {}, with decay"},
-    "d": {"growth": "{}: |B|", "linear law": "{}: linear law (14)"},
-    "e": {"loss": "{}: loss", "best linear": "{}: best linear loss"},
-    "f": {"rate": "{}: rates (14)", "symmetric": "{}: eigenvalues of sym(G)"},
+TIME = "time (1 / learning rate)"
+DOTTED = dict(linestyle=":", linewidth=1.0)
+OF_PAPER = dict(marker="D", markerfacecolor="white", linestyle="")
+# By panel the quantities of each series: their names in the table and in the legend, their looks.
+DRAWN = {
+    "a": {
+        "mode (13)": ("mode {}, closed form", "closed form (13)", {}),
+        "mode": (
+            "mode {}, ODE",
+            "ODE",
+            dict(linestyle="", marker="o", markersize=2.5, markevery=0.1),
+        ),
+    },
+    "b": {"deviation": ("largest deviation from the closed form", "ODE", {"marker": "o"})},
+    "c": {
+        "norm": ("scale {}, no decay", "no decay", {}),
+        "norm with decay": ("scale {}, with decay", "weight decay", {"linestyle": "--"}),
+    },
+    "d": {
+        "growth": ("{}: |B|", "", {}),
+        "linear law": ("{}: linear law (14)", "linear law (14)", DOTTED),
+    },
+    "e": {
+        "loss": ("{}: loss", "", {}),
+        "best linear": ("{}: best linear loss", "best linear", DOTTED),
+    },
+    "f": {
+        "rate": ("{}: rates (14)", "2 a*ₖ τₘ (14)", {}),
+        "symmetric": ("{}: eigenvalues of sym(G)", "sym(G)", OF_PAPER),
+    },
 }
-APART = 0.1  # of the axes' diagonal between points of a flow on the line of its closed form
+AXES = {
+    "a": dict(title="Gaussian data, B = 0", xlabel=TIME, ylabel="a on eigenvectors of C"),
+    "b": dict(
+        title="Gaussian data, B(0) small",
+        xlabel="scale of B(0)",
+        ylabel="deviation from (13)",
+        xscale="log",
+        yscale="log",
+    ),
+    "c": dict(title="Gaussian data", xlabel=TIME, ylabel="|B|", yscale="log"),
+    "d": dict(title="skewed data", xlabel=TIME, ylabel="|B|", yscale="log"),
+    "e": dict(title="the same flows", xlabel=TIME, ylabel="loss (units of x₀²)"),
+    "f": dict(title="B near 0", xlabel="relative rank", ylabel="growth rate (learning rate)"),
+}
+NO_CASE = "black"  # colour of what is not one of the cases
 RISE = 1e-8  # relative step of |B| that the integrator leaves undecided
 LEFT = 1e-4  # of |B(0)|: where less is left, |B| is not known so well
 CLOSED_FORM = 1e-8  # largest difference of a mode from the closed form (13)
@@ -65,15 +104,23 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 def tables_of(flow: Table) -> style.Tables:
     """The tables of a flow, which is what was found."""
-    series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
-    series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
     parts = [
-        flow.get(quantity, one).assign(panel=panel, series=name.format(one))
-        for panel, names in DRAWN.items()
-        for one in series[panel]
-        for quantity, name in names.items()
+        rows.assign(panel=panel, series=DRAWN[panel][quantity][0].format(one))
+        for panel, one, quantity, rows in _curves(flow)
     ]
     return style.Tables(style.gathered(parts), flow)
+
+
+def _curves(flow: Table) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """Panel, series, quantity and rows; x of rates is the rank, from 0 for the lowest to 1."""
+    series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
+    series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
+    for panel, quantities in DRAWN.items():
+        for one in series[panel]:
+            for quantity in quantities:
+                rows = flow.get(quantity, one)
+                ranks = (rows["x"] - 1) / max(len(rows) - 1, 1)
+                yield panel, one, quantity, rows.assign(x=ranks) if panel == "f" else rows
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -153,120 +200,52 @@ def _falls(flow: Table) -> Iterator[records.Comparison]:
 
 # --- The picture ----------------------------------------------------------------------------------
 
-TIME = "time (1 / learning rate)"
-ODE = {"linestyle": "", "marker": "o"}
-DOTTED = {"linestyle": ":"}
-OF_PAPER = {"marker": "D", "markerfacecolor": "white", "linestyle": "--"}
-
 
 @style.in_house_style
 def draw(tables: style.Tables):
     """Panels (a) to (f), each of one consequence of the equations."""
-    flow, figure = tables.found, style.new(2, 5.4)
+    flow, figure = tables.found, style.new(2, 5.0)
     panels = dict(zip("abcdef", figure.subplots(2, 3).flat, strict=True))
-    _draw_modes(panels["a"], flow)
-    _draw_deviation(panels["b"], flow)
-    _draw_norms(panels["c"], flow)
-    _draw_cases(panels["d"], panels["e"], panels["f"], flow)
-    for letter, axes in panels.items():
-        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
+    for panel, one, quantity, rows in _curves(flow):
+        axes, (_, _, looks) = panels[panel], DRAWN[panel][quantity]
+        colour, _, line = LOOKS.get(one, (NO_CASE, "", "-"))
+        looks = dict(color=colour, linestyle=line) | looks
+        if quantity == "best linear":
+            axes.axhline(rows["y"].iloc[0], **looks)
+        else:
+            axes.plot(rows["x"], rows["y"], **looks)
+    found = flow.get("deviation")
+    power = found["y"].iloc[0] * (found["x"] / found["x"].iloc[0]) ** 4
+    panels["b"].plot(found["x"], power, color=NO_CASE, gid="guide", **DOTTED)
+    panels["f"].axhline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    for panel, axes in panels.items():
+        axes.set(**AXES[panel])
+        axes.set_title(f"({panel}) {AXES[panel]['title']}")
+        named = [(label, looks) for _, label, looks in DRAWN[panel].values() if label]
+        named += [("∝ scale⁴", DOTTED)] if panel == "b" else []
+        handles = [style.mark(label, **({"color": NO_CASE} | looks)) for label, looks in named]
+        style.legend_below(axes, len(handles), handles=handles)
+    panels["d"].set_ylim(top=3 * max(flow.y("growth", case).max() for case in LOOKS))
+    panels["e"].set_ylim(0, None)
+    eigenvalues = np.linalg.eigvalsh(flow.about["covariance"])  # in the order of the modes
+    modes = zip(eigenvalues, flow.series("mode"), strict=True)
+    ends = [(f"{one:.2f}", flow.y("mode (13)", mode)[-1]) for one, mode in modes]
+    _label(panels["a"], "eigen-\nvalue", ends)
+    ends = [(scale, flow.y("norm", scale)[-1]) for scale in flow.series("norm")]
+    _label(panels["c"], "scale\nof B(0)", ends)
     handles = [
         style.mark(label, color=colour, linestyle=line) for colour, label, line in LOOKS.values()
     ]
-    title = "d, e, f: what the target x₀ = a*·x + noise gains (its mean is taken off)"
+    title = "(d) to (f): what is added to the target x₀ = a*·x + noise"
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=title)
     return figure
 
 
-def _legend(axes, named: dict[str, dict], columns: int = 1, **looks) -> None:
-    """A legend of lines by their looks, and of those that have labels."""
-    for label, line in named.items():
-        axes.plot([], [], label=label, **({"color": "0.3"} | line))
-    style.legend_below(axes, columns, **looks)
-
-
-def _draw_modes(axes, flow: Table) -> None:
-    from matplotlib import colormaps
-
-    names, modes = [], flow.series("mode")
-    eigenvalues = np.linalg.eigvalsh(flow.about["covariance"])  # in the order of the modes
-    for place, (mode, eigenvalue) in enumerate(zip(modes, eigenvalues, strict=True)):
-        colour = colormaps["viridis"](0.9 * place / max(len(modes) - 1, 1))
-        line, ode = flow.get("mode (13)", mode), flow.get("mode", mode)
-        axes.plot(line["x"], line["y"], color=colour)
-        axes.plot(ode["x"], ode["y"], color=colour, markevery=APART, **ODE)
-        names.append((f"{eigenvalue:.2f}", float(line["y"].iloc[-1]), colour))
-    axes.set(xlabel=TIME, ylabel="a on eigenvectors of C", title="Gaussian data, B = 0")
-    style.label_right(axes, names, 0.08)
-    axes.text(
-        1.06, 1.0, "eigen-\nvalue", transform=axes.transAxes, va="bottom", fontsize=style.SMALL
-    )
-    _legend(axes, {"closed form": {}, "ODE": ODE}, 2)
-
-
-def _draw_deviation(axes, flow: Table) -> None:
-    scales, apart = flow.get("deviation")["x"].to_numpy(), flow.y("deviation")
-    axes.plot(scales, apart, marker="o", color=style.ORDERS[2], label="ODE")
-    power = apart[0] * (scales / scales[0]) ** 4
-    axes.plot(scales, power, color="0.5", label="∝ scale⁴", **DOTTED)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="scale of B(0): sd of its entries",
-        ylabel="largest deviation of a mode",
-        title="deviation from the closed form",
-    )
-    style.legend_below(axes, 2)
-
-
-def _draw_norms(axes, flow: Table) -> None:
-    scales, decay = flow.series("norm"), flow.entry["decay"]
-    for index, scale in enumerate(scales):
-        colour = style.TIMES[index * len(style.TIMES) // len(scales)]
-        free, decaying = flow.get("norm", scale), flow.get("norm with decay", scale)
-        axes.plot(free["x"], free["y"], color=colour, label=scale)
-        axes.plot(decaying["x"], decaying["y"], color=colour, linestyle="--")
-        bound = free["y"].iloc[0] * np.exp(-decay * free["x"])
-        axes.plot(free["x"], bound, color="0.5", linewidth=1.0, **DOTTED)
-    axes.set(yscale="log", xlabel=TIME, ylabel="|B|", title="Gaussian data: B only shrinks")
-    lines = {f"ε = {decay:g}": {"linestyle": "--"}, "exp(−εt)": DOTTED | {"color": "0.5"}}
-    title = "scale of B(0); dashed: weight decay ε"
-    _legend(axes, lines, 3, title=title, alignment="left")
-
-
-def _draw_cases(growth, losses, rates, flow: Table) -> None:
-    """Panels (d) to (f): |B|, the loss, and the rates of each case."""
-    highest = max(flow.y("growth", case).max() for case in LOOKS)
-    for case, (colour, _, line) in LOOKS.items():
-        norms, linear = flow.get("growth", case), flow.get("linear law", case)
-        linear = linear[linear["y"] < 3 * highest]
-        growth.plot(linear["x"], linear["y"], color=colour, linewidth=1.0, **DOTTED)
-        growth.plot(norms["x"], norms["y"], color=colour, linestyle=line)
-        loss, best = flow.get("loss", case), flow.y("best linear", case)[0]
-        losses.plot(loss["x"], loss["y"], color=colour, linestyle=line)
-        losses.axhline(best, color=colour, linewidth=1.0, **DOTTED)
-        for name, looks in (("rate", {"marker": "o"}), ("symmetric", OF_PAPER)):
-            found = flow.get(name, case)
-            ranks = (found["x"] - 1) / max(len(found) - 1, 1)
-            if not flow.about["decays"][case]:
-                rates.plot(ranks, found["y"], color=colour, markersize=3, **looks)
-    skewness = f"small B, skewed, s = {flow.entry['skewness']:g}"
-    growth.set(yscale="log", xlabel=TIME, ylabel="|B|", title=skewness)
-    losses.set(
-        xlabel=TIME,
-        ylabel="loss ½E(x₀−y₀)² (+ decay)",
-        ylim=(0, None),
-        title="the loss of the same flows",
-    )
-    rates.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    rates.set(
-        xlabel="relative rank, lowest to highest",
-        ylabel="rate (learning rate)",
-        title="stability of B = 0",
-    )
-    _legend(growth, {"linear law (14)": DOTTED})
-    _legend(losses, {"best linear": DOTTED})
-    _legend(rates, {"rates 2 a*ₖ τₘ of (14)": {"marker": "o"}, "eigenvalues of sym(G)": OF_PAPER})
+def _label(axes, what: str, ends: list[tuple[str, float]]) -> None:
+    """Numbers at the right ends of curves, and above them what they are."""
+    style.label_right(axes, [(text, end, NO_CASE) for text, end in ends], 0.08)
+    place = dict(transform=axes.transAxes, va="bottom", fontsize=style.SMALL)
+    axes.text(1.06, 1.0, what, **place)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -274,12 +253,13 @@ def caption(inputs: Inputs, block: Block) -> str:
     entry = inputs.entry
     return (
         "Gradient flow of two layers of factored attention, by equations (section 3.1).\n\n"
-        "**(a)** Gaussian data, B = 0: modes of a follow their closed form, the larger the "
-        "eigenvalue of C the faster. **(b)** Their deviation from it when B starts small, of "
-        r"fourth order. **(c)** \|B\| never grows; without weight decay it does not go to zero "
-        "either. **(d)** Skewed data: B grows at the rate of equation 14 (dotted) where it is "
-        "positive. **(e)** The loss then falls below the best linear one (dotted). **(f)** Rates, "
-        "and the eigenvalues that the paper reads stability off.\n\n"
-        f"L = {entry['length']} tokens predict one; moments are exact but for one control of "
-        f"{entry['samples']} samples.\n"
+        "**(a)** Modes of a follow their closed form, the larger the eigenvalue of C the faster. "
+        r"**(b)** Their largest deviation from it is of fourth order in B(0). **(c)** \|B\| never "
+        "grows; without weight decay it does not go to zero either. **(d)** On skewed data B grows "
+        "at the rate of equation 14 (dotted) where it is positive. **(e)** The loss then falls "
+        "below the best linear one (dotted). **(f)** The rates, and the eigenvalues from which the "
+        "paper reads stability.\n\n"
+        f"L = {entry['length']}, exact moments but for one control of {entry['samples']} samples; "
+        f"weight decay {entry['decay']:g}, skewness s = {entry['skewness']:g}. Scale: standard "
+        "deviation of the entries.\n"
     )

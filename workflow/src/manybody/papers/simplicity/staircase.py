@@ -6,7 +6,7 @@ sections 3 and 6)
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -17,17 +17,15 @@ import pandas as pd
 from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed
-from manybody.papers import readings, style
-from manybody.papers.claims import Comparison, near
+from manybody.papers import readings
+from manybody.papers.claims import Claim, Comparison, judged, not_run
 from manybody.papers.figure import Adopting, Figure
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 CLOSED = (0.7, 0.8, 0.9)  # shares of the last gap at which a run may count as having closed it
 MOVED = 0.1  # mean square displacement at which a layer has moved
 HALF = 0.5  # of the runs
-ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
-NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
 
 
 # --- Options and inputs ---------------------------------------------------------------------------
@@ -112,6 +110,14 @@ class Inputs(needed.Inputs):
             hamiltonian=needed.Hamiltonian(source=source),
         )
 
+    def made(self) -> str:
+        """The words of captions for what networks were trained on."""
+        return (
+            f"{self.source['sequences']['train']} sequences of a Hamiltonian with interactions of "
+            f"order {self.source['order']}, L = {self.source['length']}, \\|V\\| = "
+            f"{self.source['vocabulary']}"
+        )
+
 
 # --- What was run ---------------------------------------------------------------------------------
 
@@ -124,23 +130,6 @@ class Line(NamedTuple):
     loss: float
     error: float
     train: float = math.nan
-
-
-class End(NamedTuple):
-    """An end that runs have: in words, and the marker and colour of its point."""
-
-    words: str
-    marker: str
-    colour: str
-
-    @property
-    def looks(self) -> dict:
-        """The point: full on a line, empty elsewhere."""
-        on_line = self.marker == "o"
-        face, edge = (self.colour, "white") if on_line else ("white", self.colour)
-        looks = dict(marker=self.marker, color=self.colour, linestyle="", markersize=5)
-        width = 0.5 if on_line else 1.0
-        return looks | dict(markerfacecolor=face, markeredgecolor=edge, markeredgewidth=width)
 
 
 @dataclass
@@ -165,50 +154,16 @@ class Lines:
         """The fitted lines below the order of the data, from low to high order."""
         return self.descending[1:-1]
 
-    def fraction(self, loss: float) -> float:
-        """The share of the last gap, from the line below the data's order to the true one, that
-        `loss` has closed.
-
-        0 above the gap and for a loss that is not finite; NaN where that line is not above the true
-        one: there is no gap.
-        """
-        start = self.descending[-2].loss
-        gap = start - self.truth.loss
-        return max(0.0, (start - loss) / gap) if gap > 0 else math.nan
-
     @property
-    def classes(self) -> dict[str, End]:
-        """All classes of `classify`, from the best to the worst end."""
-        order = self.truth.order
-        top = f"closed {CLOSED[0]:.0%} of the last gap"
-        found = {"reached": End(top, "o", order_colour(order))}
-        for line in reversed(self.under):
-            words = f"rests on the {line.order}-body line"
-            found[f"on {line.order}"] = End(words, "o", order_colour(line.order))
-        top = f"the {self.under[0].order}-body line" if self.under else "single sites"
-        return found | {
-            "between": End("between lines", "D", NOWHERE),
-            "above": End(f"still above {top}", "^", NOWHERE),
-            "diverged": End("diverged", "x", style.UNBOUNDED),
-        }
+    def gap(self) -> float:
+        """The gap from the line below the data's order to the true one; NaN: there is none."""
+        gap = self.descending[-2].loss - self.truth.loss
+        return gap if gap > 0 else math.nan
 
-
-def classify(end: float, lines: Lines) -> str:
-    """The class of a run by its end, one of `lines.classes`.
-
-    `reached` has closed 70 % of the gap from the line below the data's order to the true
-    conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
-    not come down to the lowest line; `between` is anything else; `diverged` is not finite.
-    """
-    if not math.isfinite(end):
-        return "diverged"
-    if lines.fraction(end) >= CLOSED[0]:
-        return "reached"
-    nearest = min(lines.under, key=lambda line: abs(line.loss - end), default=None)
-    if nearest and abs(nearest.loss - end) <= ON_LINE:
-        return f"on {nearest.order}"
-    top = max((line.loss for line in lines.under), default=lines.marginals.loss)
-    return "above" if end > top else "between"
+    def fraction(self, loss: float) -> float:
+        """The share of the last gap that `loss` has closed; 0 above it, and if it is not finite."""
+        share = (self.descending[-2].loss - loss) / self.gap
+        return share if share > 0 or math.isnan(self.gap) else 0.0
 
 
 @dataclass
@@ -220,8 +175,7 @@ class Trajectory(readings.TrainedRun):
     @property
     def spacing(self) -> float:
         """Mean time between checkpoints."""
-        epochs = self.curve["epoch"]
-        return float((epochs.iloc[-1] - epochs.iloc[0]) / max(len(epochs) - 1, 1))
+        return float(np.ptp(self.curve["epoch"]) / max(len(self.curve) - 1, 1))
 
     def dwell(self, line: float) -> float:
         """Epochs within 0.004 nats of `line`; a checkpoint stands for half the way to its
@@ -240,18 +194,13 @@ class Trajectory(readings.TrainedRun):
 
 @dataclass
 class Group:
-    """Runs of one network by one recipe, by seed; the seed shown; the class of each run's end."""
+    """Runs of one network by one recipe, by seed; the seed shown."""
 
     model: str
     label: str
     layers: int
     runs: dict[int, Trajectory]
     chosen: int
-    ends: dict[int, str]
-
-    def count(self, kind: str) -> int:
-        """The number of runs that ended in this class."""
-        return list(self.ends.values()).count(kind)
 
 
 @dataclass
@@ -279,6 +228,11 @@ class Staircase:
         return self.networks[-1]
 
     @property
+    def by_recipe(self) -> list[Group]:
+        """The deepest network, by each recipe."""
+        return [self.deepest, *self.protocols]
+
+    @property
     def scope(self) -> str:
         runs = ", ".join(f"{group.label}: {len(group.runs)} seeds" for group in self.groups)
         return f"{self.name}, order {self.lines.truth.order}, {self.sizes}; {runs}"
@@ -295,9 +249,8 @@ def read(inputs: Inputs) -> Staircase:
     marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
     fits.sort(key=lambda line: line.order)
     lines = Lines(marginals, fits, truth._replace(name=f"true {truth.order}-body"))
-    networks = [_group(given, lines) for given in inputs.networks]
-    networks.sort(key=lambda group: group.layers)
-    protocols = [_group(given, lines, networks[-1].model) for given in inputs.protocols]
+    networks = sorted(map(_group, inputs.networks), key=lambda group: group.layers)
+    protocols = [_group(given, networks[-1].model) for given in inputs.protocols]
     curves = [curve for _, curve in runs]
     curves += [group.runs[group.chosen].curve for group in [*networks, *protocols]]
     return Staircase(
@@ -311,7 +264,7 @@ def read(inputs: Inputs) -> Staircase:
     )
 
 
-def _group(given: Runs, lines: Lines, base: str = "") -> Group:
+def _group(given: Runs, base: str = "") -> Group:
     """The runs of one network, named by what its model's name adds to that of `base`."""
     displacements = tables.read_displacements(given.moved.file())
     runs = {}
@@ -325,8 +278,7 @@ def _group(given: Runs, lines: Lines, base: str = "") -> Group:
     model = given.runs[0].model
     own = model.removeprefix(base).strip("-_.") if base else ""
     label = f"n = {layers}{', ' if own else ''}{own}"
-    ends = {seed: classify(run.end, lines) for seed, run in runs.items()}
-    return Group(model, label, layers, runs, readings.chosen(runs), ends)
+    return Group(model, label, layers, runs, readings.chosen(runs))
 
 
 def _line(about: dict, curve: pd.DataFrame) -> Line:
@@ -348,32 +300,11 @@ def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     return float(each.mean()), float(error)
 
 
-def order_colour(order: int) -> str:
-    """The colour of an order of interaction."""
-    return style.ORDERS.get(order, style.ORDERS[6])
-
-
 # --- What is judged -------------------------------------------------------------------------------
 
 
 # A statement, the comparisons for it, the rule of one of them, and where the paper has it.
 Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str, str]
-
-
-@dataclass(frozen=True)
-class Share(Comparison):
-    """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
-
-    deviations: float = EXACT
-
-    def interval(self, deviations=None):
-        from scipy.stats import binomtest
-
-        if self.unusable:
-            return math.nan, math.nan
-        level = 1 - 2 * NormalDist().cdf(-(deviations or self.deviations))
-        found = binomtest(round(self.value * self.runs), self.runs).proportion_ci(level)
-        return float(found.low), float(found.high)
 
 
 @dataclass(frozen=True)
@@ -400,13 +331,6 @@ class Closed(Comparison):
         return "yes" if low >= CLOSED[-1] else "no" if high < CLOSED[0] else "undecided"
 
 
-def share(group: Group, what: str, count: int, unusable: str = "") -> Share:
-    """The share of a group's runs, `count` of them, that do: it must be above one half."""
-    runs = len(group.runs)
-    label = f"{group.label}: {what} ({count} of {runs} runs)"
-    return Share(label, count / runs, region=(HALF, math.inf), runs=runs, unusable=unusable)
-
-
 def closed(group: Group, lines: Lines) -> Closed:
     """How much of the last gap the runs of a group have closed."""
     each = tuple(lines.fraction(run.end) for run in group.runs.values())
@@ -420,9 +344,23 @@ def closed(group: Group, lines: Lines) -> Closed:
     )
 
 
-def always(label: str, seen: list[bool]) -> Comparison:
-    """A rule without exception: one seed breaks it, six that keep it are enough for a yes."""
-    value = sum(seen) / len(seen) if seen else math.nan
-    few = f"{len(seen)} seeds tell, {ENOUGH} are needed" if all(seen) and len(seen) < ENOUGH else ""
-    label = f"{label} (in {sum(seen)} of {len(seen)} seeds that tell)"
-    return near(label, value, 0.0, 1.0, 1e-9, unusable=few)
+def claims_of(
+    figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
+) -> Iterator[Claim]:
+    """Records of statements about all sources; not run where losses are not of the same tokens.
+
+    Those beyond the paper are left out where there is nothing to compare.
+    """
+    scope = "; ".join(one.scope for one in sources)
+    mixed = next((one for one in sources if len(one.predictions) > 1), None)
+    for name, (text, compare, rule, reference) in statements.items():
+        id = f"simplicity/{figure}/{name}"
+        parts = [part for source in sources for part in compare(source)]
+        if not (reference or parts):
+            continue
+        if mixed:
+            tested = " and ".join(map(str, mixed.predictions))
+            reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
+            yield not_run(id, text, reason, scope, reference)
+        else:
+            yield judged(id, text, parts, scope, rule, reference=reference)
