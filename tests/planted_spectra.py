@@ -22,10 +22,16 @@ FACTORED = dict(
 )
 
 
+def drawn(step, order, value, se):
+    """Replicates of a value, independent of those of other steps and orders."""
+    return value + se * np.random.default_rng([step, order]).normal(size=100)
+
+
 def rows(step, quantity, order, value, se, **more):
     found = dict(step=step, quantity=quantity, order=order, value=value, se=se, floor=0.0)
     found |= dict(asked=0.0, share=value / 4, share_se=se / 4, draws=640, forwards=1920)
-    return found | dict(reached=True, state="measured", replicates=None) | more
+    found |= dict(reached=True, state="measured", replicates=drawn(step, order, value, se))
+    return found | more
 
 
 def rise(step, half, end):

@@ -24,19 +24,28 @@ LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (1, 3)), (0, (6, 1, 1, 1, 1, 1))
 COLOURS = {k: style.ORDERS[k + 1] for k in range(1, 6)}  # of M_k, and of logits cut at degree k
 FLOOR = 1e-5  # share of the variance below which nothing is shown
 DEGREES = (1, 2, 3)  # at which logits are cut for the loss: orders up to 2, 3 and 4
+KNOWN = 0.95  # share of the replicates that must have a half-time
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
 class HalfTime(NamedTuple):
-    """A step, and an upper bound on the standard error of its logarithm by the choice of contexts.
-
-    All checkpoints are measured on the same blocks, but only the error of each is kept. The bound
-    adds them as if they were independent; they rise and fall together (correlation .4 to .97), so
-    that the error is smaller: 1.6 to 5 times in two BERTs, for ratios of half-times 1.8 to 13.
+    """A step, and its logarithm with the contexts drawn anew (replicates,), the same for all
+    checkpoints and orders: what two half-times share by their contexts is no error of their ratio.
     """
 
     step: float
-    error: float
+    drawn: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Standard error of the logarithm by the choice of contexts."""
+        return spread(self.drawn)
+
+
+def spread(drawn: np.ndarray) -> float:
+    """Standard deviation of replicates; not a number where one in twenty has no value."""
+    known = drawn[np.isfinite(drawn)]
+    return float(known.std(ddof=1)) if len(known) > KNOWN * len(drawn) else math.nan
 
 
 class Spectra:
@@ -103,20 +112,25 @@ class Spectra:
 
         NaN where checkpoints do not enclose it, or the last value is no more than an upper bound.
         """
-        from scipy.optimize import isotonic_regression
-
-        curve, unknown = self.curve(seed, "M", order), HalfTime(math.nan, math.nan)
+        curve = self.curve(seed, "M", order)
         if curve.empty or curve["state"].iloc[-1] != "measured":
-            return unknown
+            return HalfTime(math.nan, np.full(2, np.nan))
         steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
-        values = isotonic_regression(values, weights=1 / errors**2).x
-        late = np.flatnonzero(values >= values[-1] / 2)[0]
-        if late == 0:
-            return unknown
-        rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
-        step = steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
-        error = math.hypot(max(errors[late - 1 : late + 1]), errors[-1] / 2)
-        return HalfTime(step, error / rise / step)
+        drawn = np.vstack(curve["replicates"]).T
+        found = [halfway(steps, one, 1 / errors**2) for one in (values, *drawn)]
+        return HalfTime(found[0], np.log(found[1:]))
+
+
+def halfway(steps: np.ndarray, values: np.ndarray, weights: np.ndarray) -> float:
+    """The step at which the rising curve nearest to values (steps,) has half of its end."""
+    from scipy.optimize import isotonic_regression
+
+    values = isotonic_regression(values, weights=weights).x
+    late = np.flatnonzero(values >= values[-1] / 2)[0]
+    if late == 0:
+        return math.nan
+    rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
+    return steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
 
 
 def read(keys: Iterable[Spectrum]) -> list[Spectra]:
@@ -136,12 +150,11 @@ def later(one: Spectra) -> list[Comparison]:
 def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comparison:
     """The logarithm of the ratio of two orders' half-times, over runs, which must be above 0.
 
-    All runs are measured in the same contexts, so that the error by these is not averaged out. It
-    is an upper bound, as of `HalfTime`: a difference may be undecided that the contexts decide.
+    All runs are measured in the same contexts, so that the error by these is not averaged out.
     """
     pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
     logs = [math.log(late.step / early.step) for early, late in pairs]
-    error = max(math.hypot(early.error, late.error) for early, late in pairs)
+    error = max(spread(late.drawn - early.drawn) for early, late in pairs)
     label = f"{prefix}log of half-time of M_{high} over that of M_{low}"
     return over_seeds(label, logs, resolution=error)
 
