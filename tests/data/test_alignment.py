@@ -1,4 +1,4 @@
-"""Alignments: the three formats, what is refused, weights and splits, and fits that use them."""
+"""Alignments: the formats, what is refused, weights and splits, and fits that use them."""
 
 import gzip
 import re
@@ -137,11 +137,12 @@ ROWS = [("a/7-8", "ACEF"), ("b", "AC*F")]
 WRITTEN = {  # format, text, rows, and what is said
     "marks, NULs and line ends": (
         "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n\0>b\r\nAC*F\r\n>\r\n".encode("utf-16"), ROWS,
-        "NUL bytes passed over: 1; records passed over .*: 1",
+        r"NUL bytes passed over: 1; records passed over .*: without a name \(1\)",
     ),
     "old ends of lines": ("fasta", ">a/7-8\rACEF\r>b\rAC*F\r", ROWS, "^$"),
     "a2m": ("a3m", ">a/7-8\nACx..EF\n>b\nAC.ghEF\n", [ROWS[0], ("b", "ACEF")], "inserts .*: 3"),
-    "annotation": ("a3m", ">ss_pred\nHHHH\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, "annotation: 1"),
+    "annotation": ("a3m", ">ss_pred\nHHHH\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, r": ss_pred \(1\)"),
+    "an empty record": ("fasta", ">a/7-8\nACEF\n>c\n\n>b\nAC*F\n", ROWS, r"empty.*: c \(1\)"),
     "clustal": (
         "clustal", "MUSCLE (3.8) multiple sequence alignment\n\n\na/7-8  ACE 3\nb      AC* 3\n"
         "       **\n\na/7-8  F 4\nb      F 4\n       *\n", ROWS, "^$",
@@ -196,12 +197,12 @@ def test_letters_of_dna_are_proteins_only_if_that_is_confirmed(tmp_path):
 
 
 REFUSED = {
-    "empty": ("", {}, "is empty"),
+    "empty": ("", {}, "expected a line that starts with '>', found ''"),
     "no fasta": ("hello\n", {}, "starts with '>'"),
     "comments only": ("# nothing\n", {}, "starts with '>'"),
     "no stockholm": (">a\nAC\n>b\nAC\n", dict(format="stockholm"), "STOCKHOLM"),
     "one sequence": (">a\nACD\n", {}, "1 sequences"),
-    "no letters": (">a\n\n>b\n\n", {}, "record a has no letters"),
+    "no letters": (">a\n\n>b\n\n", {}, "holds 0 sequences"),
     "ragged": (">a\nACD\n>b\nACD\n>c\nAC\n", {}, "record c has 2 columns.*column 3"),
     "insertions": (">a\nACD\n>b\nAcCD\n", {}, "record b has 4 columns.*format: a3m"),
     "ragged a3m": (">a\nACD\n>b\nAcC\n", dict(format="a3m"), "record b has 2 columns"),
@@ -219,7 +220,11 @@ REFUSED = {
     "a line each": ("ACEF\nACEF\n", {}, "found 'ACEF'.*`format: lines`"),
     "clustal": ("CLUSTAL W\n\na AC\nb AC\n", {}, "`format: clustal`"),
     "phylip": (" 2 4\na ACEF\nb ACEF\n", {}, "AlignIO.convert.*'phylip-relaxed'"),
-    "bzip2": ("BZh91AY", {}, "packed: unpack it"),
+    "pir": (">P1;a\nACE F\nACD*\n", {}, "AlignIO.convert.*'pir'"),
+    "nexus": ("#nexus\nbegin data;\n", {}, "AlignIO.convert.*'nexus'"),
+    "msf": ("my.msf  MSF: 24 Type: P\n", {}, "sed .*`format: clustal`"),
+    "bzip2": ("BZh91AY", {}, "a bzip2 archive.*unpack it"),
+    "tar": (gzip.compress(f"{'a' * 257}ustar".encode()), {}, "a tar archive.*unpack it"),
     "not ascii": (">a\nACD\n>b\nAC\u00c4\n", {}, "record b, column 3: '\u00c4'"),
     "gaps": (">a\nA-D\n>b\nAXD\n", {}, "1 of 3 columns.*column 2.*Delete"),
     "cut gzip": (gzip.compress(FORMATS["fasta"].encode())[:-9], {}, "cannot be read"),

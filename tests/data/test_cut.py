@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from enumerated import all_states
 
-from manybody.data import SourceError, cut, enumeration
+from manybody.data import cut, enumeration
 from manybody.data.cut import Cut
 from manybody.data.enumeration import chi_square, numbers
 from manybody.data.hamiltonian import Hamiltonian, coincident
-from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 
 LENGTH, COLOURS = 5, 3
@@ -104,13 +103,3 @@ def test_splits_and_their_losses(tmp_path):
     logs = planted().log_conditionals(train.tokens)
     taken = np.take_along_axis(logs, train.tokens[:, :, None].astype(int), axis=2)
     assert true[0] == pytest.approx(-taken.mean())
-
-
-def test_too_many_states_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(cut, "STATES", 100)
-    with pytest.raises(Refusal, match="243 states, expected at most 100"):
-        Cut(planted(), 2, "marginals")
-    planted().save(tmp_path / "hamiltonian.safetensors", {})
-    source = dict(source="three-body", at=2, kept="marginals", seed=0)
-    with pytest.raises(SourceError, match=r"source three-body has .* 243 states"):
-        cut.make(source, "toy", [tmp_path / "hamiltonian.safetensors"], {})

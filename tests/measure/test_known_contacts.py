@@ -4,14 +4,16 @@ import gzip
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from Bio.PDB import MMCIFIO, PDBIO
 from Bio.PDB.StructureBuilder import StructureBuilder
 from scipy.spatial.distance import cdist
 
+from manybody.data import SourceError
 from manybody.io import sequences
 from manybody.measure.contacts import read_known
-from manybody.measure.known_contacts import ContactsError, make, read_contacts, structure_distances
+from manybody.measure.known_contacts import make, read_contacts, structure_distances
 
 # --- Lists ---------------------------------------------------------------------------------------
 
@@ -55,7 +57,7 @@ def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
 def test_malformed_lines_are_refused_by_number(text, message, tmp_path):
     path = tmp_path / "contacts.csv"
     path.write_text(text)
-    with pytest.raises(ContactsError, match=message) as caught:
+    with pytest.raises(SourceError, match=message) as caught:
         read_contacts(path, 4)
     assert str(path) in str(caught.value)
 
@@ -71,6 +73,7 @@ def listed_pairs(text, folder, length=8) -> tuple:
 CASP = "{}REMARK of \xb0C\nMODEL 1\nACDE\nFGHI\n{}END\n"
 MATRIX = np.full((8, 8), 12.5)
 MATRIX[1, 3] = MATRIX[3, 1] = 7.5
+LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
 
 
 @pytest.mark.parametrize(
@@ -86,6 +89,11 @@ MATRIX[1, 3] = MATRIX[3, 1] = 7.5
         ("\n".join(",".join(map(str, row)) for row in (MATRIX < 8) * 1), [[2, 4]], 28, "1 pairs"),
         ("\n".join(" ".join(map(str, row)) for row in np.where(MATRIX < 8, 7, np.nan)), [[2, 4]], 1,
          "not listed: unknown"),
+        (LABELLED, [[2, 4]], 28, "pairs listed, 1 of"),
+        ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
+        (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
+        ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n4 u 2\n", [[2, 4]], 28, "header.*: 2"),
+        ("8 dG = -1 name\n1 A 0 2 0 1\n2 C 1 3 4 2\n4 G 3 5 2 4\n", [[2, 4]], 28, "1 pairs"),
     ],
 )  # fmt: skip
 def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
@@ -101,15 +109,20 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
         ("2 4 0 12 .9\n", "line 1: .*, expected 0 8, the distances"),
         ("2 4 0 8 17.3\n", "line 1: .*, expected a probability from 0 to 1"),
         ("i,j\n", "lists no pair"),
+        ("..((...)", "line 1: .*, expected L = 8 signs.*partner"),
+        ("...(.)).", "line 1: .*, expected L = 8 signs"),
+        ("2 4 .97\n1 5 .2\n", "in contact, with values up to 0.97; expected .*in angstrom"),
+        ("\n".join(f"{i} {j}" for i in range(1, 9) for j in range(1, i)), "28 pairs .*i, j, d"),
+        (b"\x93NUMPY\x01", "is an array of NumPy; expected text.*savetxt"),
     ],
 )
-def test_predictions_that_mean_something_else_are_refused(text, message, tmp_path):
-    with pytest.raises(ContactsError, match=message):
+def test_what_means_something_else_is_refused(text, message, tmp_path):
+    with pytest.raises(SourceError, match=message):
         listed_pairs(text, tmp_path)
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ContactsError, match=r"nowhere\.csv cannot be read"):
+    with pytest.raises(SourceError, match=r"no such file: .*nowhere\.csv"):
         read_contacts(tmp_path / "nowhere.csv", 4)
 
 
@@ -213,6 +226,8 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     save(made, tmp_path / "s.pdb")
     (tmp_path / "text.cif").write_text("no structure\n")
     (tmp_path / "empty.pdb").write_text("HEADER\n")
+    whole = re.sub(r".* CB .*\n", "", (tmp_path / "s.pdb").read_text())
+    (tmp_path / "coarse.pdb").write_text(whole.replace(" CA ", " BB "))
     cases = [
         ("s.pdb", about(PROTEIN), "B", r"chain: found B, .*A \(33 residues\), Z \(20 residues\)"),
         ("s.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "agree in .*`reference` of the source"),
@@ -220,10 +235,11 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
         ("s.pdb", {"source": "spins"}, None, "spins is no alignment.*list of pairs"),
         ("text.cif", about(PROTEIN), None, r"text\.cif cannot be read as a structure"),
         ("empty.pdb", about(PROTEIN), None, r"empty\.pdb"),
-        ("none.pdb", about(PROTEIN), None, r"none\.pdb cannot be read"),
+        ("coarse.pdb", about(PROTEIN), None, r"A has no atom CB or CA.*not a coarser"),
+        ("none.pdb", about(PROTEIN), None, r"no such file: .*none\.pdb"),
     ]
     for name, document, chain, message in cases:
-        with pytest.raises(ContactsError, match=message):
+        with pytest.raises(SourceError, match=message):
             structure_distances(tmp_path / name, document, chain)
 
 
@@ -279,6 +295,7 @@ STRUCTURES = {
     ),
     "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "42 residues; 33 of"),
     "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
+    "no coordinates": ([*WHOLE, WHOLE[0][:30] + "*" * 24], "whose coordinates are no.*: 1"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ from manybody.data import (
     SPLITS,
     SourceError,
     Unchanged,
+    given,
     refuse_bomb,
     sequence_weights,
 )
@@ -49,31 +50,38 @@ INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
     "stockholm": r"# STOCKHOLM",
-    "nexus": r"#NEXUS",
+    "nexus": r"(?i)#NEXUS",
+    "pir": r">[A-Z][A-Z0-9];",
     "fasta": r"(#.*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
-    "phylip-relaxed": r"\d+ +\d+ *\n",
-    "msf": r"(!!|PileUp|MSF:)",
-    "packed": r"BZh|PK\x03\x04|.7zXZ",
+    "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n",
+    "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
-}
-WAYS = {
-    None: "Is `file` an alignment, and `format` right?",
-    "packed": "It looks packed: unpack it",
-    "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
-    "clustal": "It looks like Clustal: `format: clustal`",
-    "stockholm": "It looks like Stockholm: `format: stockholm`",
-    "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
+WAYS = {
+    None: "Is `file` an alignment, and `format` right?",
+    "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
+    "clustal": "It looks like Clustal: `format: clustal`",
+    "stockholm": "It looks like Stockholm: `format: stockholm`",
+    "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
+    "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
+    "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
+    "phylip-relaxed": f"{CONVERT} (with 'phylip' where names take ten columns)",
+}
 EXPECTED = {
     **dict.fromkeys(("fasta", "a3m"), "a line that starts with '>'"),
     "stockholm": "the line '# STOCKHOLM 1.0'",
     "clustal": "a line that starts with 'CLUSTAL'",
     "lines": "a sequence in each line and nothing else",
+}
+# What may be wrong with rows of different lengths.
+UNEVEN = {
+    "a3m": "in A3M, upper-case letters and '-' are the columns",
+    "fasta": "rows with lower-case insertions are A3M: give `format: a3m`",
 }
 EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
 BASES = 0.8  # share of A, C, G, T and U from which letters that RNA explains are no protein's
@@ -157,15 +165,12 @@ def columns(letters: list[str], form: str) -> list[str]:
 def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     """Names and letters, those of A3M with the inserts, and sentences on what is passed over."""
     text = read_text(path)
-    nuls, text = text.count("\0"), text.replace("\0", "")
-    if not text.strip():
-        raise SourceError(f"{path} is empty: expected an alignment in {form} format")
-    read = _records(text, form, path)
-    # Rows of annotation of an A3M, and a '>' that nothing follows.
+    read = _records(text.replace("\0", ""), form, path)
+    # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
     found = [
-        (name or "without a name", row)
+        (name, row)
         for name, row in read
-        if (name or row) and not (form == "a3m" and name.startswith(ANNOTATION))
+        if columns([row], form)[0] and not (form == "a3m" and name.startswith(ANNOTATION))
     ]
     if len(found) < 2:
         raise SourceError(
@@ -174,22 +179,25 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         )
     names, letters = map(list, zip(*found, strict=True))
     # A translation ends in the `*` of its stop codon, beyond the last column or in one more.
-    ends = [row.rstrip("*") for row in letters]
-    even = len(set(map(len, columns(ends, form)))) == 1
-    stops = sum(len(row) for row in letters) - sum(len(row) for row in ends) if even else 0
-    letters = ends if even else letters
+    ends, stops = [row.rstrip("*") for row in letters], 0
+    if len(set(map(len, columns(ends, form)))) == 1:
+        stops, letters = sum(map(len, letters)) - sum(map(len, ends)), ends
     rows = columns(letters, form)
     length = len(rows[0])
-    if not length:
-        raise SourceError(f"{path}: record {names[0]} has no letters, expected aligned ones")
     for name, row in zip(names, rows, strict=True):
         if len(row) != length:
-            raise SourceError(_ragged(path, form, name, len(row), length))
+            raise SourceError(
+                f"{path}: record {name} has {len(row)} columns, the first record has {length}; "
+                f"they part at column {min(len(row), length) + 1}. Align it to the others or leave "
+                f"it out ({UNEVEN.get(form, 'every row must have all columns')})"
+            )
     twice = {name: count for name, count in Counter(names).items() if count > 1}
     inserts = sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows))
     passed = {
-        "NUL bytes passed over": nuls,
-        "records passed over that are empty or annotation": len(read) - len(found),
+        "NUL bytes passed over": text.count("\0"),
+        "records passed over that are empty or annotation": listed(
+            Counter(name for name, _ in read) - Counter(names)
+        ),
         "* of stop codons left out at the ends of rows": stops,
         "letters of inserts (lower case in A3M) dropped, which are no columns": max(inserts, 0),
         "names that come more than once, all their records kept": listed(twice),
@@ -265,6 +273,10 @@ def read_text(path: Path) -> str:
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
+    tar = raw[257:262] == b"ustar"
+    what, fix = ("a tar archive", "unpack it (tar -xf)") if tar else given.binary(raw)
+    if what:
+        raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
     code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return raw.decode(code, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -283,7 +295,7 @@ def _records(text: str, form: str, path: Path) -> list[tuple[str, str]]:
         # Names are the first words of titles. The library's other parsers of FASTA accept less
         # before the first record, or lose names.
         parsed = SimpleFastaParser(io.StringIO(text))
-        return [(next(iter(title.split()), ""), letters) for title, letters in parsed]
+        return [((title.split() or ["without a name"])[0], row) for title, row in parsed]
     if looks == "lines":
         return [(f"line-{number}", row) for number, row in enumerate(text.split(), 1)]
     return _blocks(text, looks, path)
@@ -320,18 +332,6 @@ def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     for name, number, letters in found:
         rows[name, 0 if joined else number] += letters
     return [(name, letters) for (name, _), letters in rows.items()]
-
-
-def _ragged(path: Path, form: str, name: str, found: int, expected: int) -> str:
-    hint = {
-        "a3m": "in A3M, upper-case letters and '-' are the columns",
-        "fasta": "rows with lower-case insertions are A3M: give `format: a3m`",
-    }.get(form, "every row must have all columns")
-    where = f"column {min(found, expected) + 1}"
-    return (
-        f"{path}: record {name} has {found} columns, the first record has {expected}; they part at "
-        f"{where}. Align it to the others or leave it out ({hint})"
-    )
 
 
 def encode(

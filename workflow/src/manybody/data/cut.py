@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from manybody.data import SPLITS, STATES, SourceError, enumeration
+from manybody.data import SPLITS, SourceError, enumeration
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.tree import mean_and_error
 from manybody.io import sequences
@@ -31,16 +31,10 @@ ROUNDS = 500
 class Cut:
     """The Hamiltonian's distribution cut at `order`; `probabilities` of all states, (|V|,) * L.
 
-    The order is 1 ... k - 1. `Refusal` for too many states.
+    The order is 1 ... k - 1. At most `data.STATES` states, as the config says, are enumerated.
     """
 
     def __init__(self, hamiltonian: Hamiltonian, order: int, kept: str):
-        size = hamiltonian.vocabulary**hamiltonian.length
-        if size > STATES:
-            raise Refusal(
-                f"|V|^L = {size} states, expected at most {STATES}, as they are "
-                "enumerated. Take fewer sites or colours"
-            )
         shape = (hamiltonian.vocabulary,) * hamiltonian.length
         logs = -hamiltonian.beta * enumeration.energies(hamiltonian).reshape(shape)
         cut = {"interactions": interactions_kept, "marginals": marginals_kept}[kept]

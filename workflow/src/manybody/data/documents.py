@@ -8,6 +8,8 @@ across such a place, so the pieces together have the tokens of the document.
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate, groupby, tee
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,19 +84,10 @@ def _joint(text: str, limit: int) -> int:
 
 def by_document(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
     """Pieces, document by document; each has to be read to its end before the next."""
-    pieces = iter(pieces)
-    for first in pieces:
-        rest = _rest(first, pieces)
-        yield rest
-        for _ in rest:
-            pass
-
-
-def _rest(piece: Piece, pieces: Iterator[Piece]) -> Iterator[Piece]:
-    yield piece
-    while not piece.last:
-        piece = next(pieces)
-        yield piece
+    pieces, same = tee(pieces)
+    before = accumulate((piece.last for piece in same), initial=0)  # documents that have ended
+    for _, document in groupby(zip(before, pieces, strict=False), itemgetter(0)):
+        yield (piece for _, piece in document)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -231,16 +231,14 @@ class Passages:
                     known[start : start + length] = [True] * length
         if not any(known):
             return text
-        left, start = [], 0
-        while start < len(words):
-            end = start
-            while end < len(words) and known[end] == known[start]:
-                end += 1
-            if not known[start] and end - start >= LEAST:
+        left = []
+        for repeated, run in groupby(range(len(words)), known.__getitem__):
+            start, *more = run
+            end = start + 1 + len(more)
+            if not repeated and end - start >= LEAST:
                 first = found[start].start() if start else 0
                 last = found[end].start() if end < len(words) else len(text)
                 left.append(text[first:last].strip())
-            start = end
         return " ".join(left)
 
 
@@ -331,9 +329,5 @@ class Shingles:
 def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:
     """The numbers of rows that are equal, for each set of two or more."""
     order = np.lexsort(rows.T)
-    ordered = rows[order]
-    starts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
-    ends = np.append(starts[1:], len(order))
-    for start, end in zip(starts, ends, strict=True):
-        if end - start > 1:
-            yield order[start:end]
+    changes = np.flatnonzero((np.diff(rows[order], axis=0) != 0).any(axis=1))
+    return (equal for equal in np.split(order, changes + 1) if len(equal) > 1)

@@ -23,6 +23,8 @@ STARTS = {
     b"\xfd7zXZ": ("an xz archive", f"unpack it (unxz), or {LEAVE}"),
     b"\x28\xb5\x2f\xfd": ("a zstd archive", f"unpack it (unzstd), or {LEAVE}"),
     b"FEA1": ("a Feather file of version 1", "save it as Parquet"),
+    b"\x93NUMPY": ("an array of NumPy", "write it as text (numpy.savetxt)"),
+    b"\x89HDF": ("an HDF5 file", "write what it holds as text"),
 }
 # Tables that are read by column: how they begin, and how their names end
 TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
@@ -88,13 +90,13 @@ def _no_text(path: Path) -> str:
     if not path.is_file() or path.stat().st_size == 0:
         kind = "empty" if path.is_file() else "no file, or a link to none"
         return "a link to a folder" if path.is_dir() else kind
-    what, fix = _known(path)
+    what, fix = binary(_start(path))
     return what if fix == LEAVE else ""
 
 
-def _known(path: Path) -> tuple[str, str]:
-    """What a file is by its start, and the way out, if it is known and no text."""
-    return next((STARTS[sign] for sign in STARTS if _start(path).startswith(sign)), ("", ""))
+def binary(start: bytes) -> tuple[str, str]:
+    """What begins so and is no text, and the way out, if it is known."""
+    return next((STARTS[sign] for sign in STARTS if start.startswith(sign)), ("", ""))
 
 
 def table(path: Path) -> str | None:
@@ -128,7 +130,7 @@ def _check_start(path: Path, key: str) -> None:
     expected, ending, (what, fix) = (
         "UTF-8 text, Parquet or Arrow",
         path.suffix.lower(),
-        _known(path),
+        binary(_start(path)),
     )
     if not what and ending in ENDINGS and table(path) not in ENDINGS[ending]:
         what, fix = f"no {ENDINGS[ending][0]} file", "rename it"

@@ -151,9 +151,6 @@ class Hamiltonian:
     def load(cls, path: str | Path) -> "Hamiltonian":
         """Reads what `save` wrote; `ArtifactError` names a file that is no whole Hamiltonian."""
         read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
-        beta = read["beta"]
-        if beta.shape != (1,):
-            raise ArtifactError(f"{path}: beta has shape {beta.shape}, expected (1,)")
         if FIELDS in tensor_names(path):
             read[FIELDS] = read_tensor(path, FIELDS)
         try:
@@ -165,10 +162,7 @@ class Hamiltonian:
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
             )
-        try:
-            return cls(read["couplings"], read["colours"], beta[0], read.get(FIELDS))
-        except ValueError as error:
-            raise ArtifactError(f"{path}: {error}") from error
+        return cls(read["couplings"], read["colours"], read["beta"][0], read.get(FIELDS))
 
 
 def read_conditionals(path: str | Path) -> Hamiltonian:

@@ -16,6 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from itertools import groupby
 
 import numpy as np
 
@@ -116,16 +117,10 @@ def paragraphs(docstring: str) -> Iterator[str]:
     """
     first, *rest = docstring.expandtabs(8).split("\n")
     margin = min((_indentation(line) for line in rest if line.strip()), default=0)
-    run: list[str] = []
-    indentation = 0
-    for line in [first.strip(), *(line[margin:] for line in rest), ""]:
-        blank = not line.strip()
-        if run and (blank or _indentation(line) != indentation):
-            yield " ".join(" ".join(run).split())
-            run = []
+    lines = [first.strip(), *(line[margin:] for line in rest)]
+    for (blank, _), run in groupby(lines, lambda line: (not line.strip(), _indentation(line))):
         if not blank:
-            indentation = _indentation(line)
-            run.append(line)
+            yield " ".join(" ".join(run).split())
 
 
 def is_prose(paragraph: str) -> bool:

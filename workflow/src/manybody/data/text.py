@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -354,9 +355,6 @@ def _split_of(start: bytes, shares: dict[str, float], seed: int) -> str:
     """The split of a document, from a uniform number made of its text or key, and the shares."""
     hashed = hashlib.blake2b(start, digest_size=8, salt=seed.to_bytes(16, "little"))
     uniform = int.from_bytes(hashed.digest(), "little") / 2**64
-    reached = 0.0
-    for split, share in shares.items():
-        reached += share
-        if uniform < reached:
-            return split
-    return max(shares, key=shares.get)  # shares that sum to 1 up to rounding
+    reached = zip(shares, accumulate(shares.values()), strict=True)
+    # Shares sum to 1 up to rounding.
+    return next((one for one, end in reached if uniform < end), max(shares, key=shares.get))

@@ -32,24 +32,16 @@ def train(
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
     A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
-    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
+    the marker is token 0 where it is "kept"; |V| is at least that. `SourceError` if the text has
     too few pairs that occur twice to make |V| tokens.
     """
-    marker = [MARKER] if end_of_document == "kept" else []
-    least = 256 + len(marker)
-    if vocabulary < least:
-        raise SourceError(
-            f"found {vocabulary}; expected at least {least}, the 256 bytes"
-            f"{' and the end-of-document marker' if marker else ''}; raise it",
-            "vocabulary",
-        )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         min_frequency=2,
-        special_tokens=marker,
+        special_tokens=[MARKER] if end_of_document == "kept" else [],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )

@@ -141,9 +141,10 @@ def of(source: dict) -> Tree:
     given = source["rules"]
     try:
         if "file" in given:
-            return Tree(read_tensor(given["file"], "rules"), source["depth"], source["level"])
-        random = np.random.default_rng(source["seed"])
-        rules = random_rules(source["vocabulary"], given["deviation"], random)
+            rules = read_tensor(given["file"], "rules")
+        else:
+            random = np.random.default_rng(source["seed"])
+            rules = random_rules(source["vocabulary"], given["deviation"], random)
         return Tree(rules, source["depth"], source["level"])
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error

@@ -8,11 +8,12 @@ are. Its chain is aligned with the reference record of the alignment, whose colu
 import io
 import math
 import re
-from collections import Counter, namedtuple
-from collections.abc import Iterator
+from collections import Counter, defaultdict, namedtuple
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from Bio.Align import PairwiseAligner, substitution_matrices
 from Bio.Data import PDBData
 from Bio.PDB.MMCIF2Dict import MMCIF2Dict
@@ -20,13 +21,30 @@ from scipy.spatial.distance import cdist
 
 from manybody.data import SourceError
 from manybody.data.alignment import listed, read_text
-from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
-DISTANCE = ("d", "dist", "distance")  # names of a column of distances
 LIKELY = 0.5  # probability from which a predicted pair counts as a contact
-CASP = re.compile(r"(PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|END)\b.*|[A-Za-z-]+")
+CASP = re.compile(r"(PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|END|ENDMDL)\b.*|[A-Za-z-]+")
+# Columns of a list of pairs, by how its lines look: i and j are sites, d a distance, p a
+# probability. A base is in files of RNA (bpseq, ct), where j is 0 if it is not paired.
+LAYOUTS = {
+    r"\S+ \S+": "i j",
+    r"\S+ [A-Za-z] \d+": "i base j",
+    r"\S+ \S+ \S+": "i j d",
+    r"\S+ \S+ \S+ \S+ \S+": "i j 0 8 p",
+    r"\S+ [A-Za-z]( \d+){4}": "i base before after j number",
+}
+RANGES = {"d": "a distance in angstrom, 0 or more", "p": "a probability from 0 to 1"}
+MOST, NEAREST = 1e6, 2.0  # angstrom: no distance is more, and no table has only less
+# Names that a list gives to its column of distances or of probabilities.
+VALUES = {"d": "d", "dist": "d", "distance": "d", "p": "p", "prob": "p", "probability": "p"}
+WIDTHS = (
+    "2 columns (i, j) or 3 (i, j, distance), 5 of CASP's RR (i j 0 8 p), or a first line of names "
+    "with i, j and d or p"
+)
+CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary structure
+BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>]*")
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
 # aligns more than half of two stretches of RNA.
@@ -48,8 +66,6 @@ LETTERS = {
         ("nucleic", PDBData.nucleic_letters_3to1_extended),
     )
 }
-
-
 # Atoms that make a residue of unknown name one of a chain, and those that make a HETATM one; the
 # letter that it counts as.
 BACKBONE = {
@@ -66,10 +82,6 @@ CIF = (
 WATER = ("HOH", "WAT", "DOD", "H2O", "SOL", "TIP", "TIP3", "TP3", "T3P", "SPC")
 
 
-class ContactsError(Refusal):
-    """A list of contacts, a table of distances or a structure cannot be used: names the file."""
-
-
 def make(
     path: str | Path, train: str | Path, out: str | Path, chain: str | None = None
 ) -> list[str]:
@@ -77,7 +89,7 @@ def make(
     sentences on what of it was used and passed over.
 
     chain: that of a structure; by default the one that agrees best with the reference record.
-    `ContactsError` says what is wrong with the file.
+    `SourceError` says what is wrong with the file.
     """
     sequences = Sequences.open(train)
     about = {"file": str(path)}
@@ -92,10 +104,7 @@ def make(
 
 
 def _text(path: str | Path) -> str:
-    try:
-        return read_text(Path(path)).replace("\0", "")
-    except SourceError as error:
-        raise ContactsError(f"{path} cannot be read: {error}") from error
+    return read_text(Path(path)).replace("\0", "")
 
 
 def _is_structure(path: str | Path) -> bool:
@@ -113,38 +122,50 @@ def structure_distances(
     """Distances (L, L) in angstrom between the columns of an alignment, nan where they are not
     known, and what they are of. `about` is the document of the alignment's sequences."""
     if "aligned" not in about:
-        raise ContactsError(
+        raise SourceError(
             f"{path} is a structure, but {about.get('source', 'the source')} is no alignment; "
             "expected a list of pairs or a table of distances"
         )
     kind = about["kind"]
     columns = [place for place, number in enumerate(about["numbers"]) if number is not None]
     record = _plain("".join(about["aligned"][place] for place in columns), kind)
-    chains, said = _chains(path, kind)
+    whole, said = _chains(path, kind)
+    chains = {name: [one for one in found if one.letter] for name, found in whole.items()}
+    chains = {name: found for name, found in chains.items() if found}
+    if not chains:
+        raise SourceError(
+            f"{path} has no chain of {kind}, of which the alignment is (its `alphabet`)"
+        )
     if chain is not None and chain not in chains:
         known = ", ".join(
-            f"{name or 'without a name'} ({len(_of_kind(found, kind))} residues)"
-            for name, found in chains.items()
+            f"{name or 'without a name'} ({len(found)} residues)" for name, found in chains.items()
         )
-        raise ContactsError(
+        raise SourceError(
             f"chain: found {chain}, but {path} has the {kind} chains {known} (auth_asym_id in "
             "mmCIF); name one of them, or leave `chain` out"
         )
-    names = [chain] if chain is not None else list(chains)
-    whole, chains = chains, {name: _of_kind(found, kind) for name, found in chains.items()}
-    pairs = {name: _aligned(record, _sequence(chains[name], kind), kind) for name in names}
-    name = max(names, key=lambda name: pairs[name][1])
+    pairs = {
+        name: _aligned(record, _plain("".join(one.letter for one in found), kind), kind)
+        for name, found in chains.items()
+        if chain in (None, name)
+    }
+    name = max(pairs, key=lambda name: pairs[name][1])
     (of_record, of_chain), identical = pairs[name]
     residues = chains[name]
     least = math.ceil(IDENTICAL[kind] * min(len(record), len(residues)))
     if identical < least:
-        raise ContactsError(
+        raise SourceError(
             f"{path}: chain {name} ({len(residues)} residues) and the record {about['reference']} "
             f"({len(record)} residues) agree in {identical} of them; expected at least {least}. "
             f"Name the record that the structure is of (`reference` of the source), or another "
             f"`chain`"
         )
     between = _distances([residues[place] for place in of_chain], kind)
+    if np.isnan(between).all():
+        raise SourceError(
+            f"{path}: chain {name} has no atom CB or CA at a residue of the record "
+            f"{about['reference']}; expected a structure with atoms, not a coarser one"
+        )
     distances = np.full((len(about["aligned"]),) * 2, np.nan)
     sites = np.array(columns)[of_record]
     distances[np.ix_(sites, sites)] = between
@@ -165,8 +186,9 @@ def structure_distances(
 # An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
 # is HETATM (`ligand`), its alternative location ('' without).
 Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place")
-# The names of a residue, the likeliest first, and the atoms of that one by name.
-Residue = namedtuple("Residue", "names atoms")
+# The names of a residue, the likeliest first, the atoms of that one by name, and its letter, X or N
+# of one whose name is unknown and that has a backbone, None of what is no residue.
+Residue = namedtuple("Residue", "names atoms letter")
 
 
 def _pdb_atoms(text: str) -> Iterator[Atom]:
@@ -175,10 +197,10 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
     for line in text.splitlines():
         model += line.startswith(("MODEL", "END"))
         if line.startswith(("ATOM  ", "HETATM")):
-            place = np.array([float(line[at : at + 8]) for at in (30, 38, 46)], np.float32)
             yield Atom(
-                str(model), line[21].strip(), line[22:27], line[17:20].strip(), line[0] == "H",
-                line[12:16].strip(), line[16].strip(), line[54:60], line[76:78].strip(), place,
+                str(model), line[21:22].strip(), line[22:27], line[17:20].strip(), line[0] == "H",
+                line[12:16].strip(), line[16:17].strip(), line[54:60], line[76:78].strip(),
+                _place(line[at : at + 8] for at in (30, 38, 46)),
             )  # fmt: skip
 
 
@@ -194,27 +216,36 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
         model, chain, number, code, residue, group, name, other, occupancy, element = values
         yield Atom(
             model, chain, number + code, residue, group == "HETATM", name, other.strip(".?"),
-            occupancy, element.strip(".?"), np.array([float(one) for one in place], np.float32),
+            occupancy, element.strip(".?"), _place(place),
         )  # fmt: skip
 
 
+def _place(fields: Iterable[str]) -> np.ndarray:
+    return np.array([_value(field) for field in fields], np.float32)
+
+
 def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list[str]]:
-    """The residues of each chain of a structure's first model that has some of this kind, and a
-    sentence on other models."""
+    """The residues of each chain of a structure's first model, and sentences on what else the file
+    holds."""
     text = _text(path)
     parse = _cif_atoms if re.search(r"^_atom_site\.", text, re.MULTILINE) else _pdb_atoms
     try:
-        atoms = list(parse(text))
+        given = list(parse(text))
     except (ValueError, IndexError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise ContactsError(f"{path} cannot be read as a structure: {reason}") from error
+        raise SourceError(
+            f"{path} cannot be read as a structure: it is cut or damaged ({reason}); expected PDB "
+            "or mmCIF; fetch or save it again"
+        ) from error
+    atoms = [atom for atom in given if np.isfinite(atom.place).all()]
     if not atoms:
-        raise ContactsError(
-            f"{path} cannot be read as a structure: it has no atoms (lines ATOM, or _atom_site of "
-            "mmCIF)"
+        raise SourceError(
+            f"{path} cannot be read as a structure: it has no atoms (lines ATOM with coordinates "
+            "in columns 31 to 54, or _atom_site of mmCIF)"
         )
-    models = len({atom.model for atom in atoms})
-    said = [f"the first of {models} models is used"] if models > 1 else []
+    models, lost = len({atom.model for atom in atoms}), len(given) - len(atoms)
+    said = [f"the first of {models} models is used"] * (models > 1)
+    said += [f"atoms passed over whose coordinates are no numbers: {lost}"] * (lost > 0)
     parts: dict[str, list[list[Atom]]] = {}
     latest: dict[tuple[str, str], list[Atom]] = {}
     for atom in (atom for atom in atoms if atom.model == atoms[0].model):
@@ -228,63 +259,43 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             latest[atom.chain, atom.site] = same = []
             parts.setdefault(atom.chain, []).append(same)
         same.append(atom)
-    chains = {name: [_residue(same) for same in found] for name, found in parts.items()}
-    chains = {name: found for name, found in chains.items() if _of_kind(found, kind)}
-    if not chains:
-        raise ContactsError(
-            f"{path} has no chain of {kind}, of which the alignment is (its `alphabet`)"
-        )
-    return chains, said
+    kind = "protein" if kind == "protein" else "nucleic"
+    return {name: [_residue(same, kind) for same in found] for name, found in parts.items()}, said
 
 
-def _residue(atoms: list[Atom]) -> Residue:
+def _residue(atoms: list[Atom], kind: str) -> Residue:
     ordered = sorted(atoms[::-1], key=lambda atom: np.nan_to_num(_value(atom.occupancy), nan=1))
     names = list(dict.fromkeys(atom.residue for atom in atoms))
     names.sort(key=ordered[-1].residue.__ne__)
-    return Residue(names, {a.name.replace("*", "'"): a for a in ordered if a.residue == names[0]})
-
-
-def _letter(residue: Residue, kind: str) -> str | None:
-    """The residue's letter, X or N of one whose name is unknown and that has a backbone."""
-    kind = "protein" if kind == "protein" else "nucleic"
-    name, ligand = residue.names[0], next(iter(residue.atoms.values())).ligand
+    own = {a.name.replace("*", "'"): a for a in ordered if a.residue == names[0]}
+    ligand = ordered[-1].ligand
     known = LETTERS[kind] if ligand else SIMULATED[kind] | LETTERS[kind]
-    other = ANY[kind] if BACKBONE[kind][ligand] <= residue.atoms.keys() else None
-    return known.get(name, other)
-
-
-def _of_kind(residues: list[Residue], kind: str) -> list[Residue]:
-    return [residue for residue in residues if _letter(residue, kind)]
+    other = ANY[kind] if BACKBONE[kind][ligand] <= own.keys() else None
+    return Residue(names, own, known.get(names[0], other))
 
 
 def _passed(residues: list[Residue], kind: str) -> list[str]:
     """Sentences on what is not as it seems in a chain, and on what is left out of it."""
-    letters = [(residue.names, _letter(residue, kind)) for residue in residues]
+    unknown = ANY["protein" if kind == "protein" else "nucleic"]
     found = {
         "residues of several names, of which that of highest occupancy counts": [
-            "/".join(names) for names, _ in letters if len(names) > 1
+            "/".join(one.names) for one in residues if len(one.names) > 1
         ],
         "residues of unknown names, which count as any residue": [
-            names[0]
-            for names, letter in letters
-            if letter == ANY["protein" if kind == "protein" else "nucleic"]
+            one.names[0] for one in residues if one.letter == unknown
         ],
         "passed over (ligands, ions and the like)": [
-            names[0] for names, letter in letters if not letter and names[0] not in WATER
+            one.names[0] for one in residues if not one.letter and one.names[0] not in WATER
         ],
     }
     return [f"{what}: {listed(Counter(names))}" for what, names in found.items() if names]
-
-
-def _sequence(residues: list[Residue], kind: str) -> str:
-    return _plain("".join(_letter(residue, kind) for residue in residues), kind)
 
 
 def _plain(letters: str, kind: str) -> str:
     """Upper case, with the letters that the scores of an alignment know."""
     letters = letters.upper()
     if kind == "protein":
-        return letters.translate(str.maketrans("JOU", "XXX"))
+        return letters.translate(str.maketrans("JOU?", "XXXX"))
     return letters.replace("U", "T")
 
 
@@ -308,28 +319,23 @@ def _aligned(record: str, chain: str, kind: str) -> tuple[tuple[list, list], int
 
 def _distances(residues: list[Residue], kind: str) -> np.ndarray:
     """Distances (N, N) of residues: of one atom each in proteins, of the closest ones elsewhere."""
-    if kind == "protein":
-        places = np.array([_beta(residue) for residue in residues])
-        return cdist(places, places)
-    atoms = [_heavy(residue) for residue in residues]
+    atoms = [_atoms(residue, kind) for residue in residues]
     starts = np.cumsum([0, *map(len, atoms[:-1])])
     every = np.concatenate(atoms)
     return np.array([np.minimum.reduceat(cdist(own, every).min(0), starts) for own in atoms])
 
 
-def _beta(residue: Residue) -> np.ndarray:
-    name = next((name for name in ("CB", "CA") if name in residue.atoms), None)
-    return np.full(3, np.nan) if name is None else residue.atoms[name].place.astype(float)
-
-
-def _heavy(residue: Residue) -> np.ndarray:
-    elements = {
-        name: atom.element or name.strip("0123456789'")[:1] for name, atom in residue.atoms.items()
-    }
-    atoms = [
-        residue.atoms[name].place for name, one in elements.items() if one.upper() not in ("H", "D")
-    ]
-    return np.array(atoms or [[np.nan] * 3], dtype=float)
+def _atoms(residue: Residue, kind: str) -> np.ndarray:
+    """Places (atoms, 3) of C-beta or C-alpha in proteins, of the heavy atoms elsewhere."""
+    if kind == "protein":
+        chosen = [residue.atoms[name] for name in ("CB", "CA") if name in residue.atoms][:1]
+    else:
+        chosen = [
+            atom
+            for name, atom in residue.atoms.items()
+            if (atom.element or name.strip("0123456789'")[:1]).upper() not in ("H", "D")
+        ]
+    return np.array([atom.place for atom in chosen] or [[np.nan] * 3], dtype=float)
 
 
 # --- Lists ---------------------------------------------------------------------------------------
@@ -339,68 +345,126 @@ def read_contacts(
     path: str | Path, length: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
-    and sentences on what was read, of a text file.
+    and sentences on what was read, of a file that is no structure.
 
     Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
     angstrom, of a PDB structure) make contacts of pairs nearer than 8; pairs without a row are
     unknown, as sites that the structure does not resolve. A line of names with i, j and perhaps d
-    says which columns these are. CASP's format RR, i, j, (d1, d2,) p, makes contacts of pairs with
-    a probability of at least .5. L rows of L numbers are all distances, or 1 for contacts and 0
-    for others. Sites are columns of the alignment, from 1; columns are separated by commas,
-    semicolons, tabs or spaces; lines from '#' and one line of names are passed over.
-    `ContactsError` names the line that is not like this.
+    or p says which columns these are. A probability p, as in CASP's format RR, i, j, (d1, d2,) p,
+    makes contacts of pairs with .5 or more. L rows of L numbers, with labels or without, are all
+    distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
+    ct) list their pairs. Sites are columns of the alignment, from 1; columns are separated by
+    commas, semicolons, tabs or spaces; lines from '#' and one line of names are passed over.
+    `SourceError` names the line that is not like this.
     """
-    lines = enumerate(_text(path).splitlines(), start=1)
     split = (
         (n, line, re.split(r"\s*[,;]\s*|\s+", line.partition("#")[0].strip(" \t").rstrip(",;")))
-        for n, line in lines
+        for n, line in enumerate(_text(path).splitlines(), start=1)
     )
-    rows = [row for row in split if row[2] != [""]]
-    if len(rows) == length > 5 and all(len(fields) == length for *_, fields in rows):
-        rows = _pairs_of_matrix(rows)
+    rows = [(n, line, [one.strip("\"'") for one in fields]) for n, line, fields in split]
+    rows = _pairs_of_matrix([row for row in rows if row[2] != [""]], length)
     # Of CASP's RR some programs write no header, only the sequence and five columns.
     casp = any(fields[:2] == ["PFRMAT", "RR"] or len(fields) == 5 for *_, fields in rows)
-    of_casp = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
-    letters = [fields[0] for *_, fields in of_casp if len(fields) == 1 and fields != ["END"]]
-    if letters and len("".join(letters)) != length:
-        raise ContactsError(
-            f"{path}: its sequence has {len(''.join(letters))} residues, expected the {length} "
+    left_out = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
+    letters = "".join(row[2][0] for row in left_out if not CASP.fullmatch(" ".join(row[2]))[1])
+    if letters and len(letters) != length:
+        raise SourceError(
+            f"{path}: its sequence has {len(letters)} residues, expected the {length} "
             "columns of the alignment, which its sites would be; renumber the sites by them"
         )
-    rows = [row for row in rows if row not in of_casp]
-    names = [name.strip("\"'").lower() for name in (rows or [(0, "", [""])])[0][2]]
-    wanted = [name for name in names if name in DISTANCE][:1]
-    taken = [names.index(name) for name in ("i", "j", *wanted)] if {"i", "j"} <= {*names} else []
-    named = taken or (len(names) in (2, 3) and not re.match(r"[\d+-]", names[0]))
+    brackets = [row for row in rows if BRACKETS.fullmatch(row[1].split()[0])]
+    if brackets:
+        left_out = [row for row in rows if row is not brackets[0]]
+        rows, names = _pairs_of_brackets(path, *brackets[0][:2], length), ["i", "j"]
+    else:
+        rows, names = _named([row for row in rows if row not in left_out], casp, left_out)
+    for number, line, fields in rows:
+        if len(fields) != len(names):
+            raise _unlike(
+                path, number, line, f"{len(names)} columns as before" if names else WIDTHS
+            )
+    value = next((name for name in ("d", "p") if name in names), None)
+    used = [name for name in ("i", "j", "0", "8", value) if name in names]
+    table = pd.DataFrame(
+        [dict(zip(names, fields, strict=True)) for *_, fields in rows], columns=used
+    )
+    table = table.apply(pd.to_numeric, errors="coerce")
+    table = table[table["j"] != 0] if "base" in names else table
+    if table.empty:
+        raise SourceError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
+    fits = table[["i", "j"]].isin(range(1, length + 1)).all(axis=1)
+    given = table[value] if value else fits.astype(float)
+    checks = [
+        (
+            fits,
+            f"sites from 1 to L = {length}, columns of the alignment (add 1 if yours start at 0)",
+        ),
+        (table["i"] != table["j"], "two different sites"),
+        (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
+    ]
+    if "0" in table:
+        far = f"0 {TOUCH:g}, the distances between which pairs are in contact here"
+        checks.append(((table["0"] == 0) & (table["8"] == TOUCH), far))
+    for fits, expected in checks:
+        if not fits.all():
+            raise _unlike(path, *rows[fits.idxmin()][:2], expected)
+    near = given < TOUCH if value == "d" else given >= LIKELY
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
-    for number, line, fields in rows[bool(named) :]:
-        try:
-            if len(fields) != len(names):
-                raise ValueError(f"{len(names)} columns as in the lines before")
-            given = [fields[place] for place in taken] or fields
-            i, j, contact, distance = _pair(given, casp and not taken, length)
-        except ValueError as error:
-            shown = f"{line.strip()[:60]!r}, expected {error}"
-            raise ContactsError(f"{path}, line {number}: {shown}") from error
-        for sites in ((i, j), (j, i)):
-            contacts[sites] |= contact
-            known[sites] = True
-            distances[sites] = np.fmin(distances[sites], distance)
-    if not known.any():
-        raise ContactsError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
+    i, j = table[["i", "j"]].to_numpy(int).T - 1
+    for sites in ((i, j), (j, i)):
+        known[sites] = True
+        np.logical_or.at(contacts, sites, near)
+        np.fmin.at(distances, sites, table.get("d", np.nan))
+    if contacts.sum() == length * (length - 1) or (value == "d" and given.max() < NEAREST):
+        raise SourceError(
+            f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
+            f"{given.max():g}; expected the pairs in contact alone, distances in angstrom or "
+            "probabilities; a first line i, j, d or i, j, p says which these are"
+        )
+    listing = value != "d"
     said = [f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"]
-    listing = np.isnan(distances).all()
     said += [f"pairs that are not listed: {'not in contact' if listing else 'unknown'}"]
-    said += [f"lines passed over of CASP's header and sequence: {len(of_casp)}"] * bool(of_casp)
-    left = [name for place, name in enumerate(names) if taken and place not in taken]
+    said += [f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out)
+    left = [name for name in names if name not in used]
     said += [f"columns passed over: {', '.join(left)}"] * bool(left)
     return contacts, ~np.eye(length, dtype=bool) if listing else known, distances, said
 
 
-def _pairs_of_matrix(rows: list[tuple[int, str, list[str]]]) -> list[tuple[int, str, list[str]]]:
+def _unlike(path: str | Path, number: int, line: str, expected: str) -> SourceError:
+    return SourceError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")
+
+
+def _named(rows: list[tuple], casp: bool, left_out: list[tuple]) -> tuple[list[tuple], list[str]]:
+    """The rows of pairs, and the names of their columns, by a line of names or by how they look;
+    no names for rows that look like no list of pairs. `left_out` gets lines before the pairs."""
+    first = [name.lower() for name in rows[0][2]] if rows else []
+    if {"i", "j"} <= {*first}:
+        value = next((name for name in VALUES if name in first), None)
+        return rows[1:], [VALUES[name] if name == value else name for name in first]
+    if "base" in (names := _layout(rows[-1:])):
+        start = next(place for place in range(len(rows)) if _layout(rows[place:]) == names)
+    else:
+        start = int(len(first) in (2, 3) and not re.match(r"[\d+-]", first[0]))
+        names = _layout(rows[start:])
+    left_out += rows[:start]
+    return rows[start:], ["i", "j", "p"] if casp and len(names) == 3 else names
+
+
+def _layout(rows: list[tuple]) -> list[str]:
+    """The names of the columns of the first of these rows."""
+    text = " ".join(rows[0][2]) if rows else ""
+    return next((LAYOUTS[one].split() for one in LAYOUTS if re.fullmatch(one, text)), [])
+
+
+def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
     """The rows of a table of distances, or those of a list of the pairs with 1 where all are 1 or
-    0, that a matrix (L, L) stands for; what is not known is nan there."""
+    0, that a matrix (L, L) stands for, with labels or without; what is not known is nan there.
+    Other rows stay as they are."""
+    if len(rows) == length + 1 > 6 and {len(fields) for *_, fields in rows[1:]} == {length + 1}:
+        rows = [(number, line, fields[1:]) for number, line, fields in rows[1:]]
+    if not (len(rows) == length > 5 and {len(fields) for *_, fields in rows} == {length}):
+        return rows
     pairs = [
         (number, line, [str(i), str(j), field])
         for i, (number, line, fields) in enumerate(rows, start=1)
@@ -412,32 +476,18 @@ def _pairs_of_matrix(rows: list[tuple[int, str, list[str]]]) -> list[tuple[int, 
     return pairs
 
 
-def _pair(fields: list[str], casp: bool, length: int) -> tuple[int, int, bool, float]:
-    """Two sites, from 0, whether they are in contact, and their distance, nan without.
-
-    `ValueError` says what was expected.
-    """
-    width = len(fields)
-    if width not in ((3, 5) if casp else (2, 3)):
-        raise ValueError("2 columns (i, j) or 3 (i, j, distance), or 5 of CASP's RR (i j 0 8 p)")
-    sites = [_value(field) for field in fields[:2]]
-    if not all(site.is_integer() and 1 <= site <= length for site in sites):
-        raise ValueError(f"sites from 1 to L = {length}")
-    i, j = (int(site) - 1 for site in sites)
-    if i == j:
-        raise ValueError("two different sites")
-    if width == 2:
-        return i, j, True, math.nan
-    last = _value(fields[-1])
-    if casp:
-        if width == 5 and [_value(field) for field in fields[2:4]] != [0, TOUCH]:
-            raise ValueError(f"0 {TOUCH:g}, the distances between which pairs are in contact here")
-        if not 0 <= last <= 1:
-            raise ValueError("a probability from 0 to 1 in the last column")
-        return i, j, last >= LIKELY, math.nan
-    if not 0 <= last < math.inf:
-        raise ValueError("a distance in angstrom, 0 or more")
-    return i, j, last < TOUCH, last
+def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) -> list[tuple]:
+    """The rows of a list of the pairs of a secondary structure, which starts the line."""
+    opened, pairs, signs = defaultdict(list), [], line.split()[0]
+    for site, sign in enumerate(signs, start=1):
+        if sign in CLOSES.values():
+            opened[sign].append(site)
+        elif sign in CLOSES:
+            pairs.append(((opened[CLOSES[sign]] or [0]).pop(), site))
+    if len(signs) != length or any(opened.values()) or any(0 in pair for pair in pairs):
+        expected = f"L = {length} signs, one for each column, and a partner of each bracket"
+        raise _unlike(path, number, line, f"{expected}; found {len(signs)} signs")
+    return [(number, line, [str(site) for site in pair]) for pair in pairs]
 
 
 def _value(text: str) -> float:
