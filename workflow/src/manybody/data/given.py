@@ -23,6 +23,11 @@ STARTS = {
     b"\xfd7zXZ": ("an xz archive", f"unpack it (unxz), or {LEAVE}"),
     b"\x28\xb5\x2f\xfd": ("a zstd archive", f"unpack it (unzstd), or {LEAVE}"),
     b"FEA1": ("a Feather file of version 1", "save it as Parquet"),
+    b"\x93NUMPY": ("an array of NumPy, no text", "name the text that it was made of"),
+    b"SQLite f": ("a database", "write its texts to a file"),
+    b"\xd0\xcf\x11\xe0": ("an office document", "save it as text"),
+    b"7z\xbc\xaf": ("a 7z archive", f"unpack it (7z x), or {LEAVE}"),
+    b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
 }
 # Tables that are read by column: how they begin, and how their names end
 TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
@@ -102,7 +107,7 @@ def table(path: Path) -> str | None:
     return next((name for sign, name in TABLES.items() if _start(path).startswith(sign)), None)
 
 
-def _start(path: Path, size: int = 8) -> bytes:
+def _start(path: Path, size: int = 32) -> bytes:
     if not os.access(path, os.R_OK):
         return b""
     with path.open("rb") as opened:

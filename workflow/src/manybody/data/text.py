@@ -13,7 +13,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,7 +81,10 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
         }
         parts = _parts(kind, corpus, Path(downloads), inputs, read, passed)
         if deduplicated(corpus):
-            folder = stack.enter_context(_folder(Path(out["train"])))
+            folder = Path(out["train"]).parent / ".deduplicating"
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
+            folder.mkdir(parents=True)
+            stack.callback(shutil.rmtree, folder)
             found = _deduplicated(parts, corpus, folder, counts)
         else:
             found = ((name, None, one) for name, all_, _ in parts for one in by_document(all_))
@@ -139,18 +142,6 @@ def _deduplicated(
     counts |= kept.counts
     for key, document in kept:
         yield "all", key, document
-
-
-@contextmanager
-def _folder(beside: Path) -> Iterator[Path]:
-    """An empty folder on the disk of the file `beside`, for as long as it is needed."""
-    folder = beside.parent / ".deduplicating"
-    shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def _parts(
@@ -224,7 +215,7 @@ def read_files(
                     yield from document.add(row)
                     yield from document.end()
                 if blank and passed is not None:
-                    passed.append(f"{path} ({blank} blank rows)")
+                    passed.append(f"{path} ({blank} blank or null rows)")
 
 
 def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> Iterator[Piece]:
@@ -288,8 +279,8 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
 
 
 def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[str]:
-    """The texts in a column of a Parquet or Arrow file, by default in that which is called `text`;
-    `SourceError` if it holds anything else."""
+    """The texts in a column of a Parquet or Arrow file, by default in that which is called `text`,
+    null as a blank one; `SourceError` if it holds anything else."""
     kind, named = given.table(path) or "Parquet", column or "text"
     try:
         if kind == "Parquet":
@@ -323,12 +314,8 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         for batch in batches:
             batch.validate(full=True)
             for text in batch.column(named).to_pylist():
-                if text is None:
-                    raise SourceError(
-                        f"column {named!r} of {path} is null in row {row}: drop such rows"
-                    )
                 row += 1
-                yield text
+                yield text or ""
             if rows:
                 progress.update(round(row * size) - round((row - len(batch)) * size))
         if rows not in (None, row):

@@ -36,13 +36,6 @@ def train(
     too few pairs that occur twice to make |V| tokens.
     """
     marker = [MARKER] if end_of_document == "kept" else []
-    least = 256 + len(marker)
-    if vocabulary < least:
-        raise SourceError(
-            f"found {vocabulary}; expected at least {least}, the 256 bytes"
-            f"{' and the end-of-document marker' if marker else ''}; raise it",
-            "vocabulary",
-        )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -57,10 +50,12 @@ def train(
     with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
         batches = batched(text, progress)
         bpe.train_from_iterator((_ended(batch, end_of_document) for batch in batches), trainer)
-    if bpe.get_vocab_size() < vocabulary:
+    if bpe.get_vocab_size() != vocabulary:
         raise SourceError(
-            f"found {vocabulary}; expected at most {bpe.get_vocab_size()}, the tokens that "
-            f"{documents} ({text.characters} characters) yields; lower it, or give more text",
+            f"found {vocabulary}, at which {documents} ({text.characters} characters) yields "
+            f"{bpe.get_vocab_size()} tokens; expected at least {256 + len(marker)}, the bytes and "
+            f"the marker that is kept, and no more than the text yields; change it, or give more "
+            f"text",
             "vocabulary",
         )
     write_json(_beside(out, "documents"), {"sha256": text.sha256, **text.about})
@@ -183,21 +178,16 @@ def decoder(path: str | Path) -> Callable[[list[int]], str]:
     return partial(load(path).decode, skip_special_tokens=False)
 
 
-def load(path: str | Path) -> Tokenizer:
+def load(path: str | Path, way: str = "delete it and run the same command again") -> Tokenizer:
     """The tokenizer saved at `path` (a tokenizer.json), which must be as it was written if the
-    file `path`.sha256 beside it says what that was."""
+    file `path`.sha256 beside it says what that was. `way` is what to do about one that is none."""
     record = _beside(path, "sha256")
     if record.is_file() and record.read_text(encoding="utf-8").split(" ")[0] != sha256(path):
-        raise SourceError(
-            f"{path} is not the file that was written ({record.name} says so): delete it and run "
-            "the same command again"
-        )
+        raise SourceError(f"{path} is not the file that was written ({record.name} says so): {way}")
     try:
         return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
     except Exception as error:  # the library raises Exception itself
-        raise SourceError(
-            f"{path} is not a tokenizer ({error}): delete it and run the same command again"
-        ) from error
+        raise SourceError(f"{path} is not a tokenizer ({error}): {way}") from error
 
 
 def _beside(path: str | Path, ending: str) -> Path:
