@@ -175,7 +175,7 @@ def test_what_the_hub_does_not_have_is_refused(repository, adopted, weights, sai
 def test_a_revision_with_pickled_weights_is_refused(repository, adopted):
     config = files(0)["config.json"]
     repository.push("step3000", {"config.json": config, "pytorch_model.bin": b"cos\nsystem\n"})
-    with pytest.raises(Refusal, match=r"someone/model@step3000, which has no .*convert them elsew"):
+    with pytest.raises(Refusal, match=r"someone/model@step3000, which has no .*pickled ones elsew"):
         adopted(revisions="step")
     assert not repository.fetched("pytorch_model.bin")
 

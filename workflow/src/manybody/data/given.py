@@ -116,11 +116,12 @@ def _start(path: Path, size: int = 32) -> bytes:
 
 def _check(path: Path, key: str, name: str, expected: str) -> None:
     if not path.exists():
-        beside = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+        beside = sorted({*os.listdir(path.parent)} - {path.name}) if path.parent.is_dir() else []
         near = get_close_matches(path.name, beside, 1)
         start = "" if path.is_absolute() else f" (relative paths start at {Path.cwd()})"
         fix = f"did you mean {path.with_name(near[0])}?" if near else "correct the path"
-        _refuse(key, name, "which does not exist", expected + start, fix)
+        what = "which links to no file" if path.is_symlink() else "which does not exist"
+        _refuse(key, name, what, expected + start, fix)
     if not path.is_file():
         _refuse(key, name, "which is no regular file", expected, "copy what it gives to a file")
     if not os.access(path, os.R_OK):

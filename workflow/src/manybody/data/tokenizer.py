@@ -129,7 +129,8 @@ def encode_split(
             rest = rest[whole * inner :]
         if not writer.added or (blocks is not None and writer.added < blocks):
             raise SourceError(
-                f"found {length}, at which {documents} ({text.characters} characters) makes "
+                f"found {length}, at which {text.about.get('text', documents)} "
+                f"({text.characters} characters) makes "
                 f"{writer.added} sequences; expected at least {blocks or 1}; take a smaller "
                 f"length, {'fewer blocks, ' if blocks else ''}or give this split more text",
                 "length",

@@ -179,7 +179,8 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     if asked in possible or (not asked and len(possible) == 1):
         return asked or possible[0]
     ways = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
-    ways = "set it" if asked else f"write {ways} into its config.json, whose weights it has"
+    ways = f"write {ways} into its config.json" if not saved else "take it with its output layer"
+    ways = "set it" if asked else ways
     raise Refusal(
         f"found {f'{asked} for ' if asked else ''}{origin}, of model_type {kind}, which was saved "
         f"as {saved or 'nothing'}; expected {' or '.join(possible)}"

@@ -75,9 +75,13 @@ def found(
         if not folder.is_dir():
             raise Refusal(
                 f"found {folder}, which is no folder; expected one in save_pretrained layout "
-                f"(relative paths start at {Path.cwd()}); correct the path; what lies on the hub "
-                f"is {{hub: owner/name}} in a config, or comes by: hf download {folder} "
-                f"--local-dir other",
+                f"(relative paths start at {Path.cwd()}); "
+                + (
+                    f"name {folder.parent}"
+                    if folder.exists()
+                    else f"correct the path; what lies on the hub is {{hub: owner/name}} in a "
+                    f"config, or comes by: hf download {folder} --local-dir other"
+                ),
                 "weights",
             )
     if isinstance(weights, str):
@@ -122,8 +126,10 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
             why = f"{folder} holds a model itself; to read these, take its config.json elsewhere"
         elif path.name.startswith(("tmp", ".")):
             why = "temporary, and renamed by the trainer when whole"
-        elif not any(map(layout.WEIGHTS.match, names)):
-            why = "without weights"
+        elif not {layout.CONFIG, layout.ADAPTER} & {*names} or not any(
+            map(layout.WEIGHTS.match, names)
+        ):
+            why = "without weights or config.json"
         if NAMED.search(path.name) or layout.CONFIG in names:
             groups[why].append(path)
     found = groups.pop("", [])
