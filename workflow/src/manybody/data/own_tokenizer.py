@@ -29,8 +29,9 @@ def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) 
     if tokenizer is None:
         raise SourceError(
             f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
-            f"above them; write it, where you trust the files: transformers.AutoTokenizer"
-            f".from_pretrained({origin!r}).save_pretrained({origin!r})",
+            f"above them; write it, where you trust the files (sentencepiece is needed for a "
+            f"tokenizer.model): transformers.AutoTokenizer.from_pretrained({origin!r})"
+            f".save_pretrained({origin!r})",
             "tokenizer",
         )
     tokenizer.no_truncation()
