@@ -70,7 +70,8 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     if shares != "published":
         shares = {split: shares[split] for split in SPLITS}
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
-    if deduplicated(corpus):
+    unique = corpus.get("deduplicate", kind in ("pydocs", "file"))
+    if unique:
         about["deduplicated"] = counts = {}
     passed, lines = [], 0
     abouts = {split: {**about, "split": split} for split in SPLITS}
@@ -80,7 +81,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             for split in SPLITS
         }
         parts = _parts(kind, corpus, Path(downloads), inputs, read, passed)
-        if deduplicated(corpus):
+        if unique:
             folder = Path(out["train"]).parent / ".deduplicating"
             shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
             folder.mkdir(parents=True)
@@ -122,11 +123,6 @@ def passed_over(passed: list[str]) -> str:
     """A sentence on what of a corpus was passed over, each with its reason."""
     more = f" and {len(passed) - NAMED} more" if len(passed) > NAMED else ""
     return f"Passed over: {', '.join(passed[:NAMED])}{more}."
-
-
-def deduplicated(corpus: dict) -> bool:
-    """True if repeated text of a corpus is kept once, or in one split."""
-    return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
 
 
 def _deduplicated(
