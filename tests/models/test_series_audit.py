@@ -124,8 +124,8 @@ def test_one_file_of_another_step_is_named(tmp_path):
 def test_other_shapes_and_another_config_are_named(series):
     found, losses = series
     one, other = list(found)[2], list(found)[5]
-    wider = {**found[one].shapes, "head.bias": ["F32", [41]]}
-    changed = {one: found[one]._replace(shapes=wider)}
+    wider = {**found[one].tensors, "head.bias": ("F32", [41], "model.safetensors")}
+    changed = {one: found[one]._replace(tensors=wider)}
     changed[other] = found[other]._replace(config={**found[other].config, "n_head": 3})
     named = audit.suspects({**found, **changed}, losses)
     assert set(named) == {one, other}

@@ -182,6 +182,11 @@ def test_the_crossed_design_is_crossed():
         ("models.gpt.training.objective", "masked", ["models.gpt.training.objective", "next"]),
         ("models.n2.training.optimizer", {"name": "lion"}, ["models.n2.training.optimizer"]),
         ("sources.docs.corpus", "pydoc", ["sources.docs.corpus", "did you mean pydocs"]),
+        (
+            "corpora.mine",
+            {"kind": "file", "files": ["letters.txt"]},
+            ["corpora.mine: found files of your own that no source is made of", "corpus: mine}"],
+        ),
         ("sources.docs.length", 1, ["sources.docs.length", "1"]),
         ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
         ("sources.many-body.order", 5, ["sources.many-body.order", "5", "from 2 to 4"]),

@@ -48,6 +48,13 @@ def test_a_missing_text_is_refused_by_its_key(tmp_path):
         asked.corpus_files("mine")
 
 
+def test_braces_in_a_path_are_refused(tmp_path):
+    (tmp_path / "{mine}.txt").write_text("the spin turns the field")
+    asked = sources(own_text([str(tmp_path)]))
+    with pytest.raises(ConfigError, match=r"corpora\.mine\.files: found .*{mine}.txt, with braces"):
+        asked.corpus_files("mine")
+
+
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [

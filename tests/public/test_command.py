@@ -30,15 +30,9 @@ def pickled(folder):
     (folder / "bert/model.safetensors").unlink()
 
 
-def without_mask(folder):
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        if (folder / "bert" / name).exists():
-            own_models.edit(folder / "bert", name, mask_token=None)
-
-
 CASES = {
     "no such folder": (lambda f: (f / "bert").rename(f / "brt"), "found bert, which is no folder"),
-    "pickled weights": (pickled, "no model.safetensors but only pytorch_model.bin"),
+    "pickled weights": (pickled, "index.json but only pytorch_model.bin"),
     "code": (
         lambda f: own_models.edit(f / "bert", auto_map={"AutoModelForMaskedLM": "m.M"}),
         "asks for code of its own",
@@ -46,9 +40,8 @@ CASES = {
     "no tokenizer": (lambda f: (f / "bert/tokenizer.json").unlink(), "no tokenizer.json"),
     "another tokenizer": (
         lambda f: own_models.byte_level(300).save_pretrained(f / "bert"),
-        "expected no token beyond the model's",
+        "expected sequences of the model's own tokenizer",
     ),
-    "no mask token": (without_mask, "whose tokenizer has no mask token"),
     "short text": (
         lambda f: (f / "letters.txt").write_text("the spin turns the field again " * 4),
         "sequences of 12 tokens; expected at least 4; give a longer text",

@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         spectrum(given.model, given.text, given.length, given.orders, given.forwards, given.out)
-    except Refusal as error:
+    except (Refusal, OSError) as error:
         print(f"manybody: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -101,8 +101,8 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     beside = (last, whole, *reversed(folders))
     own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
-    asked = [list(map(str, folders)), files, length, orders, forwards]
-    asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
+    code = code_digest(Path(__file__), ("manybody.models.pretrained.network",))
+    asked = [list(map(str, folders)), files, length, orders, forwards, code]
     job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
     parts, passage = out.with_name(f".{out.name}.parts"), out.with_name(f"{out.name}-map")
     work, device = parts / job, pick("auto")
@@ -120,11 +120,18 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         if not run.is_file():
             weights = {"architecture": "pretrained", "objective": objective, "weights": model}
             about = {"source": Path(text).name, "model": whole.resolve().name}
-            kept = work / "series.json"
-            adopt(weights, sequences, run.parent, kept, work, 0, about, device)
-        entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
-        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
-        entry["passage"] = 0
+            adopt(weights, sequences, run.parent, work / "series.json", work, 0, about, device)
+        entry = {
+            "kind": "draws",
+            "law": "text",
+            "steps": "all",
+            "orders": orders,
+            "first": 0.03,
+            "higher": 0.003,
+            "forwards": forwards,
+            "sequences": count,
+            "passage": 0,
+        }
         targets = forwards // 2 // 2 ** ANCHORED["size"]
         if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
             entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}

@@ -5,10 +5,9 @@ A parameter is known by its name; one of another kind is checked by the function
 
 import re
 from collections.abc import Callable
-from copy import copy
 from functools import wraps
 from inspect import signature
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import ValidationError, create_model
@@ -53,9 +52,8 @@ def checked(function: Callable) -> Callable:
         bound = signature(function).bind(*values, **named)
         bound.apply_defaults()
         given = bound.arguments
-        plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
-        given |= {name: plain[name] for name in kinds}
-        check({name: (kind, ...) for name, kind in kinds.items()}, {n: plain[n] for n in kinds})
+        given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
+        check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
         length = None
         for name in (name for name in TOKENS if name in given):
             given[name] = _tokens(name, given, length)
@@ -101,9 +99,7 @@ def check(kinds: dict[str, Any], values: dict[str, Any]) -> None:
 
 def optional(block: type[Block]) -> dict[str, Any]:
     """The fields of a block, for `check`, where all of them may be left out."""
-    found = {}
-    for name, field in block.model_fields.items():
-        field = copy(field)
-        field.default = None
-        found[name] = (field.annotation, field)
-    return found
+    return {
+        name: (Annotated[field.annotation, field], None)
+        for name, field in block.model_fields.items()
+    }

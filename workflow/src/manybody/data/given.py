@@ -25,6 +25,10 @@ STARTS = {
     b"FEA1": ("a Feather file of version 1", "save it as Parquet"),
     b"\x93NUMPY": ("an array of NumPy", "write it as text (numpy.savetxt)"),
     b"\x89HDF": ("an HDF5 file", "write what it holds as text"),
+    b"SQLite f": ("a database", "write its texts to a file"),
+    b"\xd0\xcf\x11\xe0": ("an office document", "save it as text"),
+    b"7z\xbc\xaf": ("a 7z archive", f"unpack it (7z x), or {LEAVE}"),
+    b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
 }
 # Tables that are read by column: how they begin, and how their names end
 TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
@@ -104,7 +108,7 @@ def table(path: Path) -> str | None:
     return next((name for sign, name in TABLES.items() if _start(path).startswith(sign)), None)
 
 
-def _start(path: Path, size: int = 8) -> bytes:
+def _start(path: Path, size: int = 32) -> bytes:
     if not os.access(path, os.R_OK):
         return b""
     with path.open("rb") as opened:
@@ -113,11 +117,12 @@ def _start(path: Path, size: int = 8) -> bytes:
 
 def _check(path: Path, key: str, name: str, expected: str) -> None:
     if not path.exists():
-        beside = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+        beside = sorted({*os.listdir(path.parent)} - {path.name}) if path.parent.is_dir() else []
         near = get_close_matches(path.name, beside, 1)
         start = "" if path.is_absolute() else f" (relative paths start at {Path.cwd()})"
         fix = f"did you mean {path.with_name(near[0])}?" if near else "correct the path"
-        _refuse(key, name, "which does not exist", expected + start, fix)
+        what = "which links to no file" if path.is_symlink() else "which does not exist"
+        _refuse(key, name, what, expected + start, fix)
     if not path.is_file():
         _refuse(key, name, "which is no regular file", expected, "copy what it gives to a file")
     if not os.access(path, os.R_OK):

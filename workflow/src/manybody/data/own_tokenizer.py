@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 from manybody.data import SourceError, download
-from manybody.data.tokenizer import save
+from manybody.data.tokenizer import load, save
 from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
@@ -25,12 +25,13 @@ ROLES = ("eos_token", "sep_token")  # of tokens that may end a document, in this
 def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) -> None:
     """Writes the tokenizer of a folder in `save_pretrained` layout to `out`, and to `special` what
     `describe` says of it. `origin` is what it is called where it is refused, by a `SourceError`."""
-    tokenizer = _read(Path(folder), origin)
+    tokenizer = _read(Path(folder))
     if tokenizer is None:
         raise SourceError(
             f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
-            f"above them; write it, where you trust the files: transformers.AutoTokenizer"
-            f".from_pretrained({origin!r}).save_pretrained({origin!r})",
+            f"above them; write it, where you trust the files (sentencepiece is needed for a "
+            f"tokenizer.model): transformers.AutoTokenizer.from_pretrained({origin!r})"
+            f".save_pretrained({origin!r})",
             "tokenizer",
         )
     tokenizer.no_truncation()
@@ -43,7 +44,8 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
     """|V| and the special tokens of a tokenizer; `roles`: the text of `mask_token` and the like.
 
     `special` are the numbers of tokens that are no text. `before` and `after` are those that the
-    tokenizer puts around a sequence, `mask` and `end` (of a document) one number each, or None.
+    tokenizer puts around a sequence, `mask` and `end` (of a document) one number each, or None; a
+    token that is called [MASK] or <mask> needs no role.
     `tokens` is the sha256 of all tokens and their numbers.
     """
     numbers = tokenizer.get_vocab(with_added_tokens=True)
@@ -61,7 +63,7 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
         "special": sorted(special),
         "before": whole[:start],
         "after": whole[start + len(bare) :],
-        "mask": numbers.get(roles.get("mask_token")),
+        "mask": numbers.get(roles.get("mask_token"), numbers.get("[MASK]", numbers.get("<mask>"))),
         "end": ends[0] if ends else None,
         "tokens": hashlib.sha256(to_json(numbers).encode()).hexdigest(),
     }
@@ -69,36 +71,31 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
 
 def described(folder: str | Path) -> dict[str, Any] | None:
     """The description (`describe`) of the tokenizer in a folder; None without one."""
-    tokenizer = _read(Path(folder), str(folder))
+    tokenizer = _read(Path(folder))
     return None if tokenizer is None else describe(tokenizer, _roles(Path(folder)))
 
 
-def _read(folder: Path, origin: str) -> Tokenizer | None:
+def _read(folder: Path) -> Tokenizer | None:
     """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without."""
     path = folder / FILES[0]
     if not path.is_file():
         return _of_letters(folder / LIST, _roles(folder))
-    try:
-        return Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises Exception itself
-        raise SourceError(
-            f"found {origin}, whose tokenizer.json is no tokenizer ({error}); expected one; save "
-            f"it again",
-            "tokenizer",
-        ) from error
+    return load(path, "expected a tokenizer.json of the library tokenizers; save or copy it again")
 
 
 def _of_letters(path: Path, roles: dict[str, str]) -> Tokenizer | None:
-    """The tokenizer of a list of tokens, one a line, as transformers' EsmTokenizer reads it: the
-    longest token first, and nothing for white space. None for words and pieces of words."""
-    given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else [""]
-    if not all(map(LETTERS.fullmatch, given)):
+    """The tokenizer of a list of letters, one a line, as transformers' EsmTokenizer reads it: the
+    longest token first, nothing for white space, and around a sequence what the list has of <cls>
+    and <eos>, or [CLS] and [SEP]. None for words and pieces of words."""
+    given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else []
+    marks = ("[UNK]", "[CLS]", "[SEP]") if "[CLS]" in given else ("<unk>", "<cls>", "<eos>")
+    unknown, first = roles.get("unk_token", marks[0]), roles.get("cls_token", marks[1])
+    last = roles.get("sep_token", roles.get("eos_token", marks[2]))
+    if unknown not in given or not all(map(LETTERS.fullmatch, given)):
         return None
-    roles = {"unk_token": "<unk>", "cls_token": "<cls>", "eos_token": "<eos>"} | roles
-    made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, roles["unk_token"]))
+    made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, unknown))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_tokens([AddedToken(t, normalized=False, special=t[0] in "<[") for t in given])
-    first, last = roles["cls_token"], roles.get("sep_token", roles["eos_token"])
     around = [first] * (first in given) + ["$A"] + [last] * (last in given)
     named = [(token, given.index(token)) for token in around if token in given]
     made.post_processor = processors.TemplateProcessing(single=around, special_tokens=named)

@@ -7,7 +7,7 @@ word-tokenised version, with <unk>, in its three published splits.
 
 from pathlib import Path
 
-from manybody.data import SourceError
+from manybody.data import SourceError, given
 from manybody.data.download import fetch
 from manybody.io.atomic import sha256
 
@@ -45,7 +45,7 @@ def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
     known = corpus.get("sha256") or {}
     if corpus.get("files"):
         return {
-            part: [_local(Path(name).expanduser(), known) for name in names]
+            part: [_local(given.named_file(name, "files", "a file of it"), known) for name in names]
             for part, names in corpus["files"].items()
         }
     folder = downloads / kind / corpus["revision"]
@@ -63,8 +63,6 @@ def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
 
 
 def _local(path: Path, known: dict[str, str]) -> Path:
-    if not path.is_file():
-        raise SourceError(f"no such file: {path} (relative paths start at {Path.cwd()})", "files")
     expected = known.get(path.name)
     if expected and sha256(path) != expected:
         raise SourceError(

@@ -8,7 +8,6 @@ a sha256 in the config: with the same pure-source packages the corpus has the sa
 """
 
 import ast
-import gc
 import hashlib
 import re
 import sys
@@ -68,21 +67,14 @@ def located_prose(name: str) -> dict[str, str]:
         ) from error
     sources = [f for f in files if f.suffix == ".py" and not LEFT_OUT.union([".."]) & set(f.parts)]
     found: dict[str, str] = {}
-    # A syntax tree has many small objects and no cycles: garbage collection only costs time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for source in sorted(sources, key=str):
-            path = source.locate()
-            try:
-                for docstring in docstrings(path.read_bytes()):
-                    for paragraph in filter(is_prose, paragraphs(docstring)):
-                        found.setdefault(paragraph, str(source))
-            except (OSError, SyntaxError, ValueError) as error:
-                raise SourceError(f"{path} of package {name} cannot be read: {error}") from error
-    finally:
-        if collecting:
-            gc.enable()
+    for source in sorted(sources, key=str):
+        path = source.locate()
+        try:
+            for docstring in docstrings(path.read_bytes()):
+                for paragraph in filter(is_prose, paragraphs(docstring)):
+                    found.setdefault(paragraph, str(source))
+        except (OSError, SyntaxError, ValueError) as error:
+            raise SourceError(f"{path} of package {name} cannot be read: {error}") from error
     return found
 
 

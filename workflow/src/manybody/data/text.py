@@ -13,7 +13,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import accumulate
 from pathlib import Path
 
@@ -71,7 +71,8 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     if shares != "published":
         shares = {split: shares[split] for split in SPLITS}
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
-    if deduplicated(corpus):
+    unique = corpus.get("deduplicate", kind in ("pydocs", "file"))
+    if unique:
         about["deduplicated"] = counts = {}
     passed, lines = [], 0
     abouts = {split: {**about, "split": split} for split in SPLITS}
@@ -81,8 +82,11 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             for split in SPLITS
         }
         parts = _parts(kind, corpus, Path(downloads), inputs, read, passed)
-        if deduplicated(corpus):
-            folder = stack.enter_context(_folder(Path(out["train"])))
+        if unique:
+            folder = Path(out["train"]).parent / ".deduplicating"
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
+            folder.mkdir(parents=True)
+            stack.callback(shutil.rmtree, folder)
             found = _deduplicated(parts, corpus, folder, counts)
         else:
             found = ((name, None, one) for name, all_, _ in parts for one in by_document(all_))
@@ -122,11 +126,6 @@ def passed_over(passed: list[str]) -> str:
     return f"Passed over: {', '.join(passed[:NAMED])}{more}."
 
 
-def deduplicated(corpus: dict) -> bool:
-    """True if repeated text of a corpus is kept once, or in one split."""
-    return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
-
-
 def _deduplicated(
     parts: Iterable[tuple], corpus: dict, folder: Path, counts: dict
 ) -> Iterator[tuple[str, bytes, Iterable[Piece]]]:
@@ -140,18 +139,6 @@ def _deduplicated(
     counts |= kept.counts
     for key, document in kept:
         yield "all", key, document
-
-
-@contextmanager
-def _folder(beside: Path) -> Iterator[Path]:
-    """An empty folder on the disk of the file `beside`, for as long as it is needed."""
-    folder = beside.parent / ".deduplicating"
-    shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def _parts(
@@ -225,7 +212,7 @@ def read_files(
                     yield from document.add(row)
                     yield from document.end()
                 if blank and passed is not None:
-                    passed.append(f"{path} ({blank} blank rows)")
+                    passed.append(f"{path} ({blank} blank or null rows)")
 
 
 def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> Iterator[Piece]:
@@ -289,8 +276,8 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
 
 
 def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[str]:
-    """The texts in a column of a Parquet or Arrow file, by default in that which is called `text`;
-    `SourceError` if it holds anything else."""
+    """The texts in a column of a Parquet or Arrow file, by default in that which is called `text`,
+    null as a blank one; `SourceError` if it holds anything else."""
     kind, named = given.table(path) or "Parquet", column or "text"
     try:
         if kind == "Parquet":
@@ -324,12 +311,8 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         for batch in batches:
             batch.validate(full=True)
             for text in batch.column(named).to_pylist():
-                if text is None:
-                    raise SourceError(
-                        f"column {named!r} of {path} is null in row {row}: drop such rows"
-                    )
                 row += 1
-                yield text
+                yield text or ""
             if rows:
                 progress.update(round(row * size) - round((row - len(batch)) * size))
         if rows not in (None, row):

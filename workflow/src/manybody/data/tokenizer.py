@@ -49,10 +49,11 @@ def train(
     with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
         batches = batched(text, progress)
         bpe.train_from_iterator((_ended(batch, end_of_document) for batch in batches), trainer)
-    if bpe.get_vocab_size() < vocabulary:
+    if bpe.get_vocab_size() != vocabulary:
         raise SourceError(
-            f"found {vocabulary}; expected at most {bpe.get_vocab_size()}, the tokens that "
-            f"{documents} ({text.characters} characters) yields; lower it, or give more text",
+            f"found {vocabulary}, at which {documents} ({text.characters} characters) yields "
+            f"{bpe.get_vocab_size()} tokens; expected at least 256, the bytes (one more where "
+            f"the marker is kept), and no more than the text yields; change it, or give more text",
             "vocabulary",
         )
     write_json(_beside(out, "documents"), {"sha256": text.sha256, **text.about})
@@ -126,7 +127,8 @@ def encode_split(
             rest = rest[whole * inner :]
         if not writer.added or (blocks is not None and writer.added < blocks):
             raise SourceError(
-                f"found {length}, at which {documents} ({text.characters} characters) makes "
+                f"found {length}, at which {text.about.get('text', documents)} "
+                f"({text.characters} characters) makes "
                 f"{writer.added} sequences; expected at least {blocks or 1}; take a smaller "
                 f"length, {'fewer blocks, ' if blocks else ''}or give this split more text",
                 "length",
@@ -175,21 +177,16 @@ def decoder(path: str | Path) -> Callable[[list[int]], str]:
     return partial(load(path).decode, skip_special_tokens=False)
 
 
-def load(path: str | Path) -> Tokenizer:
+def load(path: str | Path, way: str = "delete it and run the same command again") -> Tokenizer:
     """The tokenizer saved at `path` (a tokenizer.json), which must be as it was written if the
-    file `path`.sha256 beside it says what that was."""
+    file `path`.sha256 beside it says what that was. `way` is what to do about one that is none."""
     record = _beside(path, "sha256")
     if record.is_file() and record.read_text(encoding="utf-8").split(" ")[0] != sha256(path):
-        raise SourceError(
-            f"{path} is not the file that was written ({record.name} says so): delete it and run "
-            "the same command again"
-        )
+        raise SourceError(f"{path} is not the file that was written ({record.name} says so): {way}")
     try:
         return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
     except Exception as error:  # the library raises Exception itself
-        raise SourceError(
-            f"{path} is not a tokenizer ({error}): delete it and run the same command again"
-        ) from error
+        raise SourceError(f"{path} is not a tokenizer ({error}): {way}") from error
 
 
 def _beside(path: str | Path, ending: str) -> Path:

@@ -53,6 +53,17 @@ def read_tensors(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tenso
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 
+def heads(path: str | Path) -> dict[str, tuple[str, list[int]]]:
+    """Type and shape of each tensor in a safetensors file, from its header alone; `ArtifactError`
+    for a file that is missing, cut short or of another format."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
+            return {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
 def load_into(path: str | Path, model: torch.nn.Module) -> dict:
     """Copies the weights in `path` into `model`; returns the document saved with them.
 

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from manybody import models
 from manybody.io.atomic import ArtifactError, read_json
-from manybody.io.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
+from manybody.io.checkpoints import as_manifest, checkpoint_steps, heads, load_into, tensors
 from manybody.io.manifest import Manifest
 from manybody.io.quick_start import unfilled_weights
 
@@ -50,7 +49,7 @@ def _description(run: Manifest, path: Path) -> dict:
         raise ArtifactError(f"{run.path} describes no model: found {description!r}")
     if "model.json" in run.names() and read_json(run.file("model.json")) != description:
         raise ArtifactError(f"{run.path}: model.json beside it describes another model")
-    shapes = _shapes(path)
+    shapes = {name: shape for name, (_, shape) in heads(path).items()}
     most = max(max((1, *shape)) for shape in [*shapes.values(), [len(shapes)]])
     for name, size in description.items():
         if isinstance(size, int) and size > most:
@@ -70,13 +69,3 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{run.path} describes has {wanted.get(name, 'none')}; it belongs to another model"
             )
     return description
-
-
-def _shapes(path: Path) -> dict[str, list[int]]:
-    """The shape of each tensor in a safetensors file, from its header."""
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            names = opened.keys()
-            return {name: opened.get_slice(name).get_shape() for name in names}
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error

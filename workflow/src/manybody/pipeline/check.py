@@ -60,6 +60,17 @@ class Config(Block):
     )
     figures: Block = key("What each figure draws, by paper.")
 
+    def problems(self):
+        read = {getattr(source, "corpus", None) for source in self.sources.values()}
+        own = {name for name, corpus in self.corpora.items() if corpus.kind == "file"}
+        for name in sorted(own - read):
+            yield (
+                f"corpora.{name}",
+                f"found files of your own that no source is made of, so that nothing reads them; "
+                f"expected a source with `corpus: {name}`; add it, such as sources: "
+                f"{{docs: {{corpus: {name}}}}}, or leave {name} out",
+            )
+
 
 @cache
 def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:

@@ -24,6 +24,17 @@ def digests(files: list[str]) -> dict[str, str]:
     return {str(path): sha256(path) for path in small}
 
 
+def _without_braces(path: Path, key: str) -> str:
+    """A file of the user's as Snakemake takes it: braces would be wildcards."""
+    if {"{", "}"} & {*str(path)}:
+        raise SourceError(
+            f"found {path}, with braces, which Snakemake takes for wildcards; expected a path "
+            f"without; rename it",
+            key,
+        )
+    return str(path)
+
+
 class Sources:
     """Files and sizes of the config's corpora and sources.
 
@@ -89,7 +100,7 @@ class Sources:
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""
         try:
-            return str(given.named_file(value, key, expected))
+            return _without_braces(given.named_file(value, key, expected), key)
         except SourceError as error:
             raise ConfigError(error.within(f"{block}.{name}")) from error
 
@@ -99,7 +110,7 @@ class Sources:
         parts = files if isinstance(files, dict) else {"": files}
         try:
             return [
-                str(path)
+                _without_braces(path, "files")
                 for part, names in parts.items()
                 for path in given.text_files(names, f"files.{part}" if part else "files")
             ]

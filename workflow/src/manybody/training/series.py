@@ -47,11 +47,12 @@ def adopt(
     sequences = Sequences.open(validation)
     tokens = torch.from_numpy(sequences[:TESTED].astype("int64"))
     special = sequences.about.get("special", {})
+    said = {**special, "vocabulary": sequences.vocabulary}
     _check_text(sequences, tokens, special)
     kept = where.with_suffix("")
     if isinstance(model["weights"], str):
-        for said in series.checkpoints(Path(model["weights"]).expanduser())[1]:
-            print(f"passed over: {said}", flush=True)
+        for passed in series.checkpoints(Path(model["weights"]).expanduser())[1]:
+            print(f"passed over: {passed}", flush=True)
     with lease(kept), lease(out):
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
@@ -62,14 +63,14 @@ def adopt(
                 try:
                     with series.opened(record, step) as (folder, origin):
                         whole = layout.read(folder, origin)
-                        description = _description(
-                            model, whole.config, sequences, special, folder, origin
+                        description = {"architecture": model["architecture"]} | describe(
+                            whole.config, sequences.length, model["objective"], said
                         )
+                        _check_tokens(description, sequences, folder, found, origin)
                         taken[step] = audit.take(
                             folder, whole, description["config"], found[str(step)], kept
                         )
                         network = Pretrained.read(folder, origin, description).to(device)
-                        _check_rows(network.rows, sequences, folder, found, origin)
                     network.check_objective(tokens.to(device), origin)
                 except layout.CheckpointError as error:
                     if not model.get("audit", True) or len(found) == 1:
@@ -88,9 +89,10 @@ def adopt(
             print(f"{found[str(step)]['origin']} is left out: {'; '.join(reasons)}", flush=True)
         steps = [row["step"] for row in rows if row["step"] not in faults]
         if not steps:
+            said = "; ".join(f"{step}: {', '.join(why)}" for step, why in sorted(faults.items()))
             raise Refusal(
-                "found no checkpoint that can be what its name says (the log says why); expected "
-                "at least one; correct the series, or say audit: off",
+                f"found no checkpoint that can be what its name says (step {said}); expected at "
+                f"least one; save or copy them again (audit: off in a config reads all)",
                 "weights",
             )
         remove_leftovers(out)
@@ -114,53 +116,34 @@ def adopt(
     return out / "manifest.json"
 
 
-def _description(model, config, sequences, special, folder, origin) -> dict:
-    """The document that rebuilds the model; refuses a tokenizer that is not its own."""
-    own = own_tokenizer.described(folder)
-    theirs = special.get("tokens") or sequences.about.get("made", {}).get("tokenizer")
-    if own and theirs and own["tokens"] != theirs:
-        raise Refusal(
-            f"found {origin}, with a tokenizer of {own['vocabulary']} tokens that are not those of "
-            f"{sequences.path} (|V| = {sequences.vocabulary}); expected sequences of the model's "
-            f"own tokenizer; name its folder under `tokenizer` of the source",
-            "weights",
-        )
-    said = {**special, "vocabulary": sequences.vocabulary}
-    made = describe(config, sequences.length, model["objective"], said)
-    most = int(sequences.tokens.max())
-    if most >= made["vocabulary"]:
-        raise Refusal(
-            f"found {origin}, of {made['vocabulary']} tokens, but {sequences.path} holds token "
-            f"{most}; expected no token beyond the model's; make the sequences with the tokenizer "
-            f"that it was trained with",
-            "weights",
-        )
-    return {"architecture": model["architecture"], **made}
-
-
-def _check_rows(rows: int, sequences, folder: Path, found: dict, origin: str) -> None:
-    """`Refusal` of output rows beyond |V|, unless the tokenizer of the sequences lies beside
-    weights of the series, or they are few and fill a multiple."""
-    size, beside = sequences.vocabulary, [folder, folder.parent, *folder.parent.glob("tokenizer-*")]
+def _check_tokens(description, sequences, folder: Path, found: dict, origin: str) -> None:
+    """`Refusal` of sequences of another tokenizer than the one beside the weights of the series,
+    of tokens beyond the model's and, without a tokenizer that tells, of output rows beyond |V|,
+    unless they are few and fill a multiple."""
+    about, size = sequences.about, sequences.vocabulary
+    rows = layout.output_rows(description["config"]) or size
+    theirs = about.get("special", {}).get("tokens") or about.get("made", {}).get("tokenizer")
+    beside = [folder, folder.parent, *folder.parent.glob("tokenizer-*")]
     beside += [Path(said["folder"]) for said in found.values() if "folder" in said]
-    own = (own_tokenizer.described(path) or {"tokens": None} for path in beside)
-    theirs = sequences.about.get("special", {}).get("tokens", "")
+    own = {said["tokens"]: path for path in beside if (said := own_tokenizer.described(path))}
     few = rows - size < PADDING and rows % MULTIPLE == 0
-    if rows > size and not few and not any(said["tokens"] == theirs for said in own):
+    fits = theirs in own if own and theirs else rows <= size or few
+    most = int(sequences.tokens.max())
+    if most >= description["vocabulary"] or not fits:
+        other = f", with a tokenizer in {', '.join(map(str, own.values()))}" if own else ""
         raise Refusal(
-            f"found {origin}, of {rows} tokens, but the sequences are of |V| = {size}; expected "
-            f"the same, or the tokenizer of the sequences beside the weights, which shows that it "
-            f"is the model's own; save the model's there, and name that folder under `tokenizer` "
-            f"of the source",
+            f"found {origin}, of {rows} tokens{other}, but {sequences.path} is of |V| = {size} and "
+            f"holds token {most}; expected sequences of the model's own tokenizer, which lies "
+            f"beside its weights; save it there, and name that folder under `tokenizer` of the "
+            f"source",
             "weights",
         )
 
 
 def _check_text(sequences, tokens: torch.Tensor, special: dict) -> None:
     """Says which share of a text is special tokens: its tokenizer does not know them."""
-    ends = len(special.get("before", [])), len(special.get("after", []))
-    inner = tokens[:, ends[0] : tokens.shape[1] - ends[1]].numpy()
-    share = np.isin(inner, special.get("special", [])).mean()
+    inner = slice(len(special.get("before", [])), sequences.length - len(special.get("after", [])))
+    share = np.isin(tokens[:, inner].numpy(), special.get("special", [])).mean()
     said = f"{share:.0%} of the tokens of {sequences.path} are special, such as unknown ones"
     if share > UNKNOWN:
         raise Refusal(

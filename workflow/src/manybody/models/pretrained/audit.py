@@ -29,16 +29,15 @@ TOLERANCE = 0.06  # of the logarithm of a ratio of distances
 JUMP, ERRORS = 0.25, 5  # of a loss: share of the span of all losses, and standard errors
 SIZE = 4096
 CHUNK = 2**22  # numbers of a tensor that are projected at once
-KEPT = ("digests", "shapes", "shards", "config")
+KEPT = ("tensors", "digests", "config")
 
 
 class Marks(NamedTuple):
-    """By tensor: its sha256, its type and shape, its file, and its projection where it has
-    fractional numbers; and what the checkpoint's config says."""
+    """By tensor: its type, shape and file, its sha256, and its projection where it has fractional
+    numbers; and what the checkpoint's config says."""
 
+    tensors: dict[str, tuple[str, list[int], str]]
     digests: dict[str, str]
-    shapes: dict[str, list]
-    shards: dict[str, str]
     config: dict
     projections: dict[str, np.ndarray]
 
@@ -48,7 +47,8 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
 
     `checkpoint` is what the record of the series says of it, with the digests of its files.
     """
-    name = hashlib.sha256(to_json({**checkpoint, "size": SIZE}).encode()).hexdigest()[:32]
+    made = {**checkpoint, "size": SIZE, "kept": KEPT}
+    name = hashlib.sha256(to_json(made).encode()).hexdigest()[:32]
     path = kept / f"{name}.safetensors"
     if path.is_file():
         found, about = read_tensors(path)
@@ -63,9 +63,7 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
                 digests[tensor] = hashlib.sha256(data).hexdigest()
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
-    shapes = {tensor: [part[0], part[1]] for tensor, part in layout.tensors.items()}
-    shards = {tensor: part[2] for tensor, part in layout.tensors.items()}
-    marks = Marks(digests, shapes, shards, config, projections)
+    marks = Marks(layout.tensors, digests, config, projections)
     saved = {tensor: torch.from_numpy(part) for tensor, part in projections.items()}
     write_tensors(path, saved, dict(zip(KEPT, marks, strict=False)))
     return marks
@@ -138,12 +136,11 @@ def _jumps(losses: dict[int, tuple[float, float]]):
 def _unlike(marks: dict[int, Marks]):
     """Checkpoints whose tensors or config are not those of most, or that hold no numbers."""
     for step, mark in marks.items():
-        for tensor, part in mark.projections.items():
-            if not np.isfinite(part).all():
-                yield step, f"its tensor {tensor} holds numbers that are not finite"
-                break
+        wrong = (name for name, part in mark.projections.items() if not np.isfinite(part).all())
+        if tensor := next(wrong, None):
+            yield step, f"its tensor {tensor} holds numbers that are not finite"
     for what, of in (
-        ("tensors", lambda mark: mark.shapes),
+        ("tensors", lambda mark: {name: [*part[:2]] for name, part in mark.tensors.items()}),
         ("config.json", lambda mark: mark.config),
     ):
         said = {step: to_json(of(mark)) for step, mark in marks.items()}
@@ -168,11 +165,11 @@ def _equal(marks: dict[int, Marks], misplaced: set[int]):
     moving = {tensor for tensor, digests in seen.items() if len(digests) > 1}
     holders = defaultdict(list)
     for step, mark in marks.items():
-        for shard in sorted(set(mark.shards.values())):
+        for shard in sorted({part[2] for part in mark.tensors.values()}):
             held = {
                 tensor: digest
                 for tensor, digest in mark.digests.items()
-                if mark.shards[tensor] == shard and (tensor in moving or not moving)
+                if mark.tensors[tensor][2] == shard and (tensor in moving or not moving)
             }
             if held:
                 holders[shard, to_json(held)].append(step)
@@ -185,21 +182,19 @@ def _equal(marks: dict[int, Marks], misplaced: set[int]):
 
 
 def distances(marks: list[Marks]) -> np.ndarray:
-    """Distances (n, n) between checkpoints. Each tensor is measured in units of its own mean square
-    distance, and weighs as many as the numbers of its projection."""
+    """Distances (n, n) between checkpoints whose tensors have the same shapes. Each tensor is
+    measured in units of its own mean square distance, and weighs as many as the numbers of its
+    projection."""
     count = len(marks)
     total, weights = np.zeros((count, count)), 0
-    common = set.intersection(*(set(mark.projections) for mark in marks)) if marks else set()
-    for tensor in sorted(common):
+    for tensor in sorted(marks[0].projections) if marks else ():
         parts = [mark.projections[tensor] for mark in marks]
-        if len({part.size for part in parts}) > 1:
-            continue
         rows = np.stack(parts).reshape(count, -1).astype(np.float64)
         rows -= rows[-1]
         norms = (rows**2).sum(1)
         squares = np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0)
         mean = squares.mean()
-        if np.isfinite(mean) and mean > 0:
+        if mean > 0:
             total += rows.shape[1] * squares / mean
             weights += rows.shape[1]
     return np.sqrt(total / max(weights, 1))

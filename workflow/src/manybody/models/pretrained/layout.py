@@ -9,9 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
-
 from manybody.io.atomic import ArtifactError, read_json
+from manybody.io.checkpoints import heads
 from manybody.io.refusal import Refusal
 
 CONFIG, WHOLE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -80,37 +79,20 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     others = sorted(filter(WEIGHTS.match, names))
     held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
-        f"found {origin}, which has no model.safetensors {held}; expected safetensors, as reading "
-        f"pickled weights can run code; convert them elsewhere, in a container without network: "
+        f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected safetensors, as reading "
+        f"pickled weights can run code; copy what is missing of these, or convert pickled ones "
+        f"elsewhere, in a container without network: "
         f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
         f".save_pretrained(other), and name that folder",
         "weights",
     )
 
 
-def shards(names: Iterable[str], index: dict | None, origin: str) -> list[str]:
-    """The safetensors files of a checkpoint; `index` is what its index file says, None without.
-
-    `CheckpointError` where one is missing.
-    """
-    if index is None:
-        return [WHOLE]
-    listed = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(listed, dict) or not listed:
-        raise CheckpointError(f"{origin}: {INDEX} lists no tensors")
-    found = sorted(set(map(str, listed.values())))
-    if missing := sorted(set(found) - set(names)):
-        raise CheckpointError(
-            f"{origin}: of {len(found)} files of weights {', '.join(missing)} is missing"
-        )
-    return found
-
-
 def read(folder: str | Path, origin: str) -> Layout:
     """Contents of the checkpoint in a folder, from its small files and the heads of the others.
 
     `Refusal` where it is no checkpoint in this layout, `CheckpointError` where a file of it is
-    missing, cut short or lacks a tensor.
+    missing or cut short.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -119,85 +101,41 @@ def read(folder: str | Path, origin: str) -> Layout:
             f"the path",
             "weights",
         )
-    names = [path.name for path in folder.iterdir() if path.is_file()]
-    small = small_files(names, origin)
+    small = small_files([path.name for path in folder.iterdir() if path.is_file()], origin)
     try:
-        config, *index = (read_json(folder / name) for name in small)
-    except ArtifactError as error:
-        raise CheckpointError(f"{origin}: {error}; save or copy it again") from error
-    index = index[0] if index else None
-    found: dict[str, tuple[str, list[int], str]] = {}
-    for shard in shards(names, index, origin):
-        try:
-            with safe_open(folder / shard, framework="numpy") as opened:
-                for name in opened.keys():  # noqa: SIM118
-                    part = opened.get_slice(name)
-                    found[name] = (part.get_dtype(), list(part.get_shape()), shard)
-        except (OSError, ValueError, TypeError, SafetensorError) as error:
-            raise CheckpointError(
-                f"{origin}: {shard} is cut short or no safetensors file ({error}); expected "
-                f"a whole one; save or copy it again"
-            ) from error
-    for name, shard in sorted(index["weight_map"].items()) if index else ():
-        if name not in found or found[name][2] != shard:
-            raise CheckpointError(f"{origin}: {shard} lacks the tensor {name}, which {INDEX} lists")
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{folder / CONFIG} holds no mapping")
-    return Layout(config, found)
+        config, *index = ({**read_json(folder / name)} for name in small)
+        listed = sorted({*index[0]["weight_map"].values()}) if index else [WHOLE]
+        found = {shard: heads(folder / shard) for shard in listed}
+    except (ArtifactError, AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{origin}: a file of it is missing, cut short or of another format ({error}); "
+            f"expected what save_pretrained writes; save or copy it again (git lfs pull, where it "
+            f"is a pointer)"
+        ) from error
+    tensors = {name: (*part, shard) for shard, held in found.items() for name, part in held.items()}
+    return Layout(config, tensors)
+
+
+def output_rows(config: dict) -> int | None:
+    """Output rows of a model, those of padding among them, where its config says them."""
+    return config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
 
 
 def unwrapped(names: Iterable[str]) -> dict[str, str]:
-    """The names of tensors without marks of wrappers and without what all begin with."""
+    """The names of tensors, as patterns, and those without marks of wrappers and without what all
+    begin with."""
     short = {name: re.sub(WRAPPERS, "", name) for name in names}
     parts = zip(*(left.split(".") for left in short.values()), strict=False)
     lead = "".join(f"{part[0]}." for part in takewhile(lambda part: len(set(part)) == 1, parts))
-    return {name: left.removeprefix(lead) for name, left in short.items()}
+    return {f"^{re.escape(name)}$": left.removeprefix(lead) for name, left in short.items()}
 
 
-def check_class(config: dict, objective: str, origin: str) -> None:
-    """`Refusal` unless transformers itself has a class for this config and objective, and the
-    weights are those of such a class."""
-    # Some types have both classes, BERT for one: what was saved says which one was trained.
-    fit, saved, tables = _trained_for(config, origin, CLASSES[objective])
-    kind = config.get("model_type")
-    if kind not in tables[objective]:
-        other = next((name for name, table in tables.items() if kind in table), None)
-        hint = f"objective: {other}, which it has" if other else "another model"
-        raise Refusal(
-            f"found {objective} for {origin}, of model_type {kind}; expected a model that "
-            f"transformers has a class for with {CLASSES[objective]}; take {hint}",
-            "objective",
-        )
-    if fit not in (None, objective):
-        raise Refusal(
-            f"found {objective} for {origin}, which was saved as {saved}; expected {fit}, as it "
-            f"was trained; set it; a causal model has no masked logits",
-            "objective",
-        )
+def objective(config: dict, origin: str, asked: str | None = None) -> str:
+    """The objective of a model, `masked` or `next-token`: the one that is `asked`, or else the one
+    of the class that it was saved as.
 
-
-def objective(config: dict, origin: str) -> str:
-    """The objective of a model, `masked` or `next-token`; `Refusal` where its files do not say."""
-    fit, saved, tables = _trained_for(config, origin, *CLASSES.values())
-    if fit is None:
-        kind = config.get("model_type")
-        classes = [table[kind] for table in tables.values() if kind in table]
-        way = f'write "architectures": ["{classes[0]}"] or ["{classes[-1]}"] into its config.json'
-        raise Refusal(
-            f"found {origin}, of model_type {kind}, which was saved as {saved or 'nothing'}; "
-            f"expected a masked or causal language model of transformers' own classes; "
-            f"{way if classes else 'take another model'}",
-            "weights",
-        )
-    return fit
-
-
-def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, str, dict]:
-    """The objective of the class that a model was saved as, if it shows, that class, and by
-    objective the class that transformers has for each model_type.
-
-    `Refusal` where the class is for something else, and for what none of `classes` reads: code
-    beside the weights, and weights that are no plain numbers.
+    `Refusal` where that class is for something else or does not show, where transformers has none
+    for the objective, for code beside the weights, and for weights that are no plain numbers.
     """
     from transformers.models.auto import modeling_auto
 
@@ -205,11 +143,12 @@ def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, 
         "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     }
+    classes = [CLASSES[asked]] if asked else CLASSES.values()
     kind, remote = config.get("model_type"), config.get("auto_map") or {}
-    if asked := sorted(set(remote) & {"AutoConfig", "AutoModel", *classes}):
+    if code := sorted(set(remote) & {"AutoConfig", "AutoModel", *classes}):
         raise Refusal(
-            f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
-            f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
+            f"found {origin}, whose config.json asks for code of its own ({code[0]}: "
+            f"{remote[code[0]]}), which is never run; expected a class of transformers; where "
             f"transformers has one for model_type {kind}, take auto_map out of config.json of a "
             f"copy on your disk and name that folder",
             "weights",
@@ -218,13 +157,14 @@ def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, 
         raise Refusal(
             f"found {origin}, whose weights are quantised ({quantised.get('quant_method')}); "
             f"expected plain numbers; name the model that they were made of, or write them where "
-            f"that method is installed: transformers.{classes[-1]}.from_pretrained({origin!r})"
+            f"that method is installed: transformers.{[*classes][-1]}.from_pretrained({origin!r})"
             f".dequantize().save_pretrained(other), and name that folder",
             "weights",
         )
     saved = " ".join(config.get("architectures") or [])
-    has = [name for name, table in tables.items() if kind in table]
-    own = [name for name in has if tables[name][kind] == saved]
+    has = {name: table[kind] for name, table in tables.items() if kind in table}
+    own = [name for name in has if has[name] == saved]
+    # Some types have both classes, BERT for one: what was saved says which one was trained.
     fit = next((name for part, name in FITS.items() if part in saved), *own[:1] or [None])
     what = NOT_ONE.get(saved, None if fit or "For" not in saved else NOT_ONE["For"])
     if config.get("is_encoder_decoder") and "ForCausalLM" not in saved:
@@ -235,9 +175,16 @@ def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, 
             f"language model; take {what[1]}",
             "weights",
         )
-    return fit or (has[0] if len(has) == 1 else None), saved, tables
-
-
-def essential(config: dict) -> dict:
-    """A config's keys of the model, without those on how its file was made."""
-    return {key: value for key, value in config.items() if key not in BOOKKEEPING}
+    possible = [name for name in has if fit in (None, name)]
+    if asked in possible or (not asked and len(possible) == 1):
+        return asked or possible[0]
+    ways = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
+    ways = f"write {ways} into its config.json" if not saved else "take it with its output layer"
+    ways = "set it" if asked else ways
+    raise Refusal(
+        f"found {f'{asked} for ' if asked else ''}{origin}, of model_type {kind}, which was saved "
+        f"as {saved or 'nothing'}; expected {' or '.join(possible)}"
+        f"{'' if possible else 'a language model that transformers has a class for'}; "
+        f"{ways if possible else 'take another model'}",
+        "objective" if asked else "weights",
+    )

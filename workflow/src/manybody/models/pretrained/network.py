@@ -10,12 +10,10 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
 from manybody.data import own_tokenizer
-from manybody.io.atomic import ArtifactError
 from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.models.pretrained import layout, series
@@ -70,29 +68,21 @@ class Pretrained(Model):
     def work_size(self) -> int:
         return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
 
-    @property
-    def rows(self) -> int:
-        """Output rows, of which those beyond |V| are padding."""
-        return self.output.weight.shape[0]
-
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|): of masked positions, or of the token after each; T <= L if causal."""
         return self.head(self.features(tokens, mask))
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Inputs of the output layer, (B, T, d), of tokens (B, T) with `mask` hidden."""
-        if self.about.causal:
-            if mask is not None:
-                raise ValueError(
-                    f"{self.about.display_name} predicts the next token and has no masked logits; "
-                    f"expected no mask; ask for next tokens, or take a masked model"
-                )
-            if tokens.shape[-1] > self.length:
-                self.check_tokens(tokens)
-        else:
+        if self.about.causal and mask is not None:
+            raise ValueError(
+                f"{self.about.display_name} predicts the next token and has no masked logits; "
+                f"expected no mask; ask for next tokens, or take a masked model"
+            )
+        if not self.about.causal or tokens.shape[-1] > self.length:
             self.check_tokens(tokens)
         if mask is not None:
-            tokens = tokens.masked_fill(mask, self._mask_token())
+            tokens = tokens.masked_fill(mask, self.mask)
         return self._read(tokens)
 
     def head(self, features: Tensor) -> Tensor:
@@ -109,16 +99,6 @@ class Pretrained(Model):
         rows = (features * functional.embedding(tokens, self.output.weight)).sum(-1)
         return rows if self.output.bias is None else rows + self.output.bias[tokens]
 
-    def _mask_token(self) -> int:
-        if self.mask is None:
-            raise Refusal(
-                f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
-                f"one, as a masked model hides tokens by it; name in the source the "
-                f"tokenizer that the model was trained with",
-                "weights",
-            )
-        return self.mask
-
     def _read(self, tokens: Tensor) -> Tensor:
         extra = {"use_cache": False} if self.about.causal else {}
         return self.library(input_ids=tokens, **extra).logits[
@@ -127,11 +107,12 @@ class Pretrained(Model):
 
     def _check_sizes(self) -> None:
         """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
-        inputs = self.library.get_input_embeddings().weight.shape[0]
+        ends = self.library.get_input_embeddings(), self.output
+        inputs, outputs = (part.weight.shape[0] for part in ends)
         most = max([self.vocabulary - 1, *self.special, 0 if self.about.causal else self.mask or 0])
-        if self.vocabulary > self.rows or most >= inputs:
+        if self.vocabulary > outputs or most >= inputs:
             raise Refusal(
-                f"found a model of {min(self.rows, inputs)} tokens, but the sequences are of |V| = "
+                f"found a model of {min(inputs, outputs)} tokens, but the sequences are of |V| = "
                 f"{self.vocabulary}, and the special tokens go up to {most}; expected no token "
                 f"beyond the model's; make the sequences with the tokenizer that it was trained "
                 f"with",
@@ -144,8 +125,13 @@ class Pretrained(Model):
                 f"{self.length}; expected at most {most}; lower the length of the source",
                 "weights",
             )
-        if not self.about.causal:
-            self._mask_token()
+        if not self.about.causal and self.mask is None:
+            raise Refusal(
+                f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
+                f"one, as a masked model hides tokens by it; name in the source the "
+                f"tokenizer that the model was trained with",
+                "weights",
+            )
 
     @torch.no_grad()
     def _check_head(self) -> None:
@@ -155,7 +141,10 @@ class Pretrained(Model):
         """
         self.direct = False
         self.library.eval()
-        tokens = torch.arange(self.length)[None] % self.vocabulary
+        # Some models give padding no position, so that more tokens fit with it than without.
+        pad = getattr(self.library.config, "pad_token_id", None)
+        plain = sorted({*range(self.vocabulary)} - {*self.special, pad}) or [0]
+        tokens = torch.tensor(plain)[torch.arange(self.length) % len(plain)][None]
         try:
             whole = self._read(tokens)
         except (IndexError, RuntimeError) as error:
@@ -166,7 +155,7 @@ class Pretrained(Model):
             ) from error
         if not isinstance(self.output, torch.nn.Linear):
             return
-        self.output.forward, self.direct = _same, True
+        self.output.forward, self.direct = torch.nn.Identity().forward, True
         try:
             parts = self.head(self._read(tokens))
             apart = (parts - whole).abs().max().item()
@@ -238,20 +227,14 @@ class Pretrained(Model):
         """
         settings = {key: value for key, value in description.items() if key != "architecture"}
         whole = layout.read(folder, origin)
-        layout.check_class(whole.config, settings["objective"], origin)
-        kind = getattr(transformers, layout.CLASSES[settings["objective"]])
-        library = None
+        objective = layout.objective(whole.config, origin, settings["objective"])
+        kind = getattr(transformers, layout.CLASSES[objective])
         try:
-            for short in ({}, layout.unwrapped(whole.tensors)):
-                from_file = {"pretrained_model_name_or_path": Path(folder)}
-                if short:  # with other names than in the files
-                    files = {Path(folder) / part[2] for part in whole.tensors.values()}
-                    held = (pair for file in files for pair in load_file(file).items())
-                    from_file = {"pretrained_model_name_or_path": None, "config": library.config}
-                    from_file["state_dict"] = {short[name]: value for name, value in held}
+            for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
-                    library, found = (type(library) if short else kind).from_pretrained(
-                        **from_file,
+                    library, found = kind.from_pretrained(
+                        Path(folder),
+                        key_mapping=other_names,
                         dtype=torch.float32,
                         use_safetensors=True,
                         local_files_only=True,
@@ -262,15 +245,15 @@ class Pretrained(Model):
                 if not wrong:
                     break
             if wrong:
-                raise ArtifactError(
-                    f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or "
+                raise layout.CheckpointError(
+                    f"{len(wrong)} tensors of {type(library).__name__} are missing or "
                     f"have another shape, such as {sorted(wrong)[0]}, where the checkpoint has "
                     f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
                     f"that it was trained as"
                 )
             return cls(**settings, library=library.eval())
         except Refusal as error:
-            raise Refusal(f"{origin}: {error}") from error
+            raise type(error)(f"{origin}: {error}") from error
         except Exception as error:  # packages that a class asks for raise what they will
             raise Refusal(
                 f"found {origin}, which transformers {transformers.__version__} cannot read "
@@ -287,15 +270,15 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
     said: |V|, special tokens and mask token of the tokenizer, as `own_tokenizer.describe` has them.
     Tokens beyond the model's rows are no tokens of the model, and |V| is without them.
     """
-    rows = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
-    size = min(part for part in (said.get("vocabulary"), rows) if part is not None)
+    sizes = said.get("vocabulary"), layout.output_rows(config)
+    size = min(part for part in sizes if part is not None)
     return {
         "vocabulary": size,
         "length": length,
         "objective": objective,
-        "config": layout.essential(config),
+        "config": {key: part for key, part in config.items() if key not in layout.BOOKKEEPING},
         "special": [token for token in said.get("special", []) if token < size],
-        "mask": said.get("mask", config.get("mask_token_id")),
+        "mask": config.get("mask_token_id") if said.get("mask") is None else said["mask"],
     }
 
 
@@ -303,10 +286,6 @@ def _random(config: dict, objective: str):
     kind = getattr(transformers, layout.CLASSES[objective])
     given = {key: value for key, value in config.items() if key != "model_type"}
     return kind.from_config(transformers.AutoConfig.for_model(config["model_type"], **given))
-
-
-def _same(features: Tensor) -> Tensor:
-    return features
 
 
 class _quiet:

@@ -40,9 +40,8 @@ def recorded(
 ) -> dict:
     """The record of the series that an entry of the config names, completed in the file `where`.
 
-    Checkpoints that are in the file already have to be what it says: `ArtifactError` names the
-    first file that has changed. New ones are added. `Refusal` where one has no safetensors; a
-    missing shard is left to the audit.
+    What the file says of a checkpoint already stays, and `opened` compares with it. New ones are
+    added. `Refusal` where one has no safetensors; a missing shard is left to the audit.
     """
     before = read_json(where)["checkpoints"] if where.is_file() else {}
     known = {said["revision"]: said["commit"] for said in before.values() if "revision" in said}
@@ -51,8 +50,6 @@ def recorded(
     for step, checkpoint in now.items():
         old = before.get(str(step))
         if old and old["origin"] == checkpoint["origin"]:
-            if "folder" in old:
-                _compare(old, str(where))
             record["checkpoints"][str(step)] = old
             continue
         files = _files_in_folder if "folder" in checkpoint else _files_on_hub
@@ -78,7 +75,13 @@ def found(
         if not folder.is_dir():
             raise Refusal(
                 f"found {folder}, which is no folder; expected one in save_pretrained layout "
-                f"(relative paths start at {Path.cwd()}), or {{hub: owner/name}}; correct the path",
+                f"(relative paths start at {Path.cwd()}); "
+                + (
+                    f"name {folder.parent}"
+                    if folder.exists()
+                    else f"correct the path; what lies on the hub is {{hub: owner/name}} in a "
+                    f"config, or comes by: hf download {folder} --local-dir other"
+                ),
                 "weights",
             )
     if isinstance(weights, str):
@@ -94,24 +97,18 @@ def found(
             )
         folders = inner or folders
     at = steps or _steps([folder.name for folder in folders])
-    named = dict(zip(at, folders, strict=True))
-    if len(named) < len(folders):
-        twice = [
-            folder.name for step, folder in zip(at, folders, strict=True) if at.count(step) > 1
-        ]
+    order = at if isinstance(weights, list) else sorted(at)
+    if order != sorted(set(at)) or len(at) != len(folders):
+        twice = [path.name for step, path in zip(at, folders, strict=False) if at.count(step) > 1]
         raise Refusal(
-            f"found {len(folders)} checkpoints of {len(named)} steps, of one step "
-            f"{' and '.join(sorted(twice))}; expected one of each step; "
-            f"take one of them away",
-            "weights",
-        )
-    if isinstance(weights, list) and list(named) != sorted(named):
-        raise Refusal(
-            f"found the steps {list(named)}; expected folders in order of steps; list them so",
+            f"found {len(folders)} checkpoints of steps {order}{', of one step ' if twice else ''}"
+            f"{' and '.join(sorted(twice))}; expected one checkpoint of each step, in order; "
+            f"{'take one of them away' if twice else 'list them so'}",
             "weights",
         )
     return {
-        step: {"origin": str(path), "folder": str(path)} for step, path in sorted(named.items())
+        step: {"origin": str(path), "folder": str(path)}
+        for step, path in sorted(zip(at, folders, strict=True))
     }
 
 
@@ -129,8 +126,10 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
             why = f"{folder} holds a model itself; to read these, take its config.json elsewhere"
         elif path.name.startswith(("tmp", ".")):
             why = "temporary, and renamed by the trainer when whole"
-        elif not any(map(layout.WEIGHTS.match, names)):
-            why = "without weights"
+        elif not {layout.CONFIG, layout.ADAPTER} & {*names} or not any(
+            map(layout.WEIGHTS.match, names)
+        ):
+            why = "without weights or config.json"
         if NAMED.search(path.name) or layout.CONFIG in names:
             groups[why].append(path)
     found = groups.pop("", [])
@@ -140,24 +139,18 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
 def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:
     """The checkpoints of a repository, by step."""
     repository, asked = weights["hub"], weights.get("revisions", ["main"])
+    new = [asked] if isinstance(asked, str) else {*asked} - known.keys()
+    new = [name for name in new if not COMMIT.match(name)]
+    there = download.references(repository) if new else {}
     if isinstance(asked, str):
         ends = re.compile(re.escape(asked) + r"[-_]?(\d+)$")
-        there = download.references(repository)
-        asked = [name for name in there if ends.match(name)]
-        if not asked:
-            raise Refusal(
-                f"found {weights['revisions']}, but of the branches and tags of {repository} none "
-                f"is called so with a number after it; expected one of {', '.join(there) or 'none'}"
-                f"; correct it",
-                "weights.revisions",
-            )
-        asked.sort(key=lambda name: int(ends.match(name)[1]))
-    new = [name for name in asked if name not in known and not COMMIT.match(name)]
-    there = download.references(repository) if new else {}
-    if missing := [name for name in new if name not in there]:
+        ended = sorted(filter(ends.match, there), key=lambda name: int(ends.match(name)[1]))
+        asked = ended or [asked]
+    if missing := [name for name in asked if name not in known | there and not COMMIT.match(name)]:
         raise Refusal(
-            f"found {missing[0]}, but {repository} has no such branch or tag; expected one of "
-            f"{', '.join(there) or 'none'}, or a commit of 40 digits; correct it",
+            f"found {missing[0]}, but {repository} has no such branch or tag, with or without a "
+            f"number; expected one of {', '.join(there) or 'none'}, or a commit of 40 digits; "
+            f"correct it",
             "weights.revisions",
         )
     at = steps or _steps(asked, revisions=True)
@@ -239,14 +232,9 @@ def opened(record: dict, step: int) -> Iterator[tuple[Path, str]]:
         return
     folder, files = _fetched(checkpoint, Path(record["downloads"])), checkpoint["files"]
     with lease(folder.parent):
-        others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
-        whole = [
-            path
-            for path in others
-            if {".safetensors", ".part"} & {part.suffix for part in path.iterdir()}
-        ]
-        whole.sort(key=lambda path: path.stat().st_mtime)
-        for path in whole[: max(0, len(whole) - KEPT + 1)]:
+        held = [*folder.parent.glob("*/*.safetensors"), *folder.parent.glob("*/*.part")]
+        others = {path.parent for path in held} - {folder}
+        for path in sorted(others, key=lambda path: path.stat().st_mtime)[: 1 - KEPT]:
             shutil.rmtree(path)
         known = {name: said["sha256"] for name, said in files.items()}
         download.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
