@@ -14,13 +14,13 @@ from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
+from manybody.io.theory_rows import rows
 from manybody.measure import truths
 from manybody.measure.contacts import apc
 from manybody.models import factored
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.potts import contacts, fig2, fig3, recovery
 from manybody.theory import replica
-from manybody.theory.rows import rows
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
 SOURCE = {

@@ -23,7 +23,7 @@ from manybody import models
 from manybody.data.hamiltonian import Hamiltonian, read_tensor
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.theory.rows import rows
+from manybody.io.theory_rows import rows
 
 SAID = ("at", "kept", "level")  # what a document says of the distribution of a cut or a tree
 BLOCK = 2**22  # logits held at a time

@@ -28,7 +28,7 @@ from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.theory.rows import joined, rows
+from manybody.io.theory_rows import joined, rows
 
 CONVERGED = 1e-13  # relative step of the one unknown
 NEWTON = 200  # steps for the one unknown; one is needed for each power of 2 in s, and a few

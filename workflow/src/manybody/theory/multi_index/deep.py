@@ -30,9 +30,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import joined, rows
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals
-from manybody.theory.rows import joined, rows
 
 INNER = 128  # points of each half-sample of the channel's integral
 TABLE = (  # Q33 alone

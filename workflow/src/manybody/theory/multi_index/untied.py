@@ -44,10 +44,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import listed
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
-from manybody.theory.rows import listed
 
 SINGLE_LAYER = math.sqrt(5) - 2
 STEP, FINE = 0.35, 0.25  # of quadrature over the first layer; the second one shows the error
