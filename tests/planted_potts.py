@@ -221,8 +221,6 @@ REPLICA = {
     "length": 60,
     "alphas": [0.1, 0.5, 1.0, 2.0, 4.0],
     "realisations": 24,
-    "sizes": [30, 60, 120],
-    "size_realisations": 1000,
     "seed": 4,
     "threads": 1,
 }
