@@ -132,12 +132,9 @@ def test_precision_counts_the_best_pairs_that_are_far_enough_apart():
     np.testing.assert_allclose(precision(scores, contacts)[:4], [1, 1, 2 / 3, 3 / 4])
     assert len(precision(scores, contacts)) == 10
     np.testing.assert_allclose(precision(scores, contacts, 3), [1, 1 / 2, 2 / 3])
-    np.testing.assert_allclose(precision(scores, contacts, 3, [3, 1]), [2 / 3, 1])
     known = np.ones((5, 5), bool)
     known[1, 4] = known[4, 1] = False
-    np.testing.assert_allclose(precision(scores, contacts, 3, None, known), [1, 1])
-    with pytest.raises(ValueError, match="tops: from 1 to 4, expected 1 to 3"):
-        precision(scores, contacts, 3, [1, 4])
+    np.testing.assert_allclose(precision(scores, contacts, 3, known), [1, 1])
 
 
 def test_equal_scores_keep_the_order_of_their_sites():
@@ -195,7 +192,7 @@ def test_planted_contacts_are_found(planted):
     count = contacts[pairs].sum()
     for found in (scores, apc(scores)):
         assert np.corrcoef(found[pairs], couplings[pairs])[0, 1] > 0.93
-        assert precision(found, contacts, tops=[count])[0] > 0.85
+        assert precision(found, contacts)[count - 1] > 0.85
     about = planted["about"]
     assert (about["gap"], about["weighted"], about["heads"]) == (0, True, 1)
     assert 100 < about["effective"] < 1350

@@ -8,7 +8,6 @@ section 5, has the conventions. numpy only.
 """
 
 import math
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -174,21 +173,11 @@ def precision(
     scores: np.ndarray,
     contacts: np.ndarray,
     minimum_separation: int = 1,
-    tops: Iterable[int] | None = None,
     known: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Share of contacts (L, L, bool) among the n best pairs, for each n of `tops` (all n if None).
-
-    `ValueError` for an n that is not between 1 and the number of pairs.
-    """
+    """Share of contacts (L, L, bool) among the n best pairs, for n = 1, 2, ..."""
     first, second = best_pairs(scores, minimum_separation, known)
-    shares = contacts[first, second].cumsum() / np.arange(1, len(first) + 1)
-    if tops is None:
-        return shares
-    tops = np.asarray(list(tops))
-    if len(tops) and not 1 <= tops.min() <= tops.max() <= len(first):
-        raise ValueError(f"tops: from {tops.min()} to {tops.max()}, expected 1 to {len(first)}")
-    return shares[tops - 1]
+    return contacts[first, second].cumsum() / np.arange(1, len(first) + 1)
 
 
 def binomial_error(share: float, count: int) -> float:

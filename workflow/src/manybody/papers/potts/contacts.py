@@ -166,7 +166,7 @@ def tables_of(
         chance = float(known.mean()) if len(known) else math.nan
         parts += _contact_rows(corrected, truth, separation, asked, seed)
         for name, (label, *_) in LOOKS.items():
-            shares = contacts.precision(scores[name], truth.contacts, separation, None, truth.known)
+            shares = contacts.precision(scores[name], truth.contacts, separation, truth.known)
             counts = np.arange(1, len(shares) + 1)
             errors = [contacts.binomial_error(*one) for one in zip(shares, counts, strict=True)]
             parts.append(points("b", label, seed, counts, shares, errors))
