@@ -155,9 +155,8 @@ def plug_in_error(
     """
     rows = np.concatenate([teacher, estimate])
     z = np.einsum("kl,nlt->nkt", _root(rows @ rows.T / rows.shape[1]), normals)
-    last = (index(part, skip, activation) for part in (z[:, :2], z[:, 2:]))
     given, found = (
-        outputs(h) if activation == "softmax" else h[:, :, None] * h[:, None, :] for h in last
+        outputs(index(part, skip, activation), activation) for part in (z[:, :2], z[:, 2:])
     )
     return float(((given - found) ** 2).sum() / len(z))
 

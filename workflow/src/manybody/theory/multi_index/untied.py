@@ -367,7 +367,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     entry: the keys of `config.theory.Untied`. Quantities, with x = c:
 
-    - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`; `L = 2 first, last known` for c >= 1;
+    - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`;
     - `converged`, 1 or 0, of `L = 2 first`.
 
     y_err: what a finer rule changes, and for the first layer the standard error over scramblings
@@ -392,7 +392,5 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                     ("threshold", "L = 2 first", skip, alpha, error),
                     ("converged", "L = 2 first", skip, float(converged), np.nan),
                 ]
-                if skip >= 1:
-                    rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
                 progress.update(1)
     return listed(rows, entry, 0)
