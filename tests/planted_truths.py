@@ -6,10 +6,10 @@ import planted_spectra
 from planted_losses import clone, factored
 
 from manybody.io import tables
+from manybody.io.theory_rows import rows
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.simplicity import known_truths, truths
 from manybody.papers.simplicity.spectra import Spectra
-from manybody.theory.rows import rows
 
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
 SEQUENCES, LENGTH = 60, 8

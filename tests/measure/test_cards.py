@@ -14,7 +14,8 @@ from manybody.data import n_gram_clone, overlap
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
-from manybody.sampling import ENERGIES, NEEDS, metropolis
+from manybody.models.samplers import ENERGIES, NEEDS
+from manybody.sampling import metropolis
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
 

@@ -1,12 +1,12 @@
-"""Losses of true conditionals and of equations, against enumeration and the models' own."""
+"""Losses of true conditionals, against enumeration, and of one-layer models."""
 
-from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
 import planted_runs
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from manybody import models
 from manybody.data import cut, enumeration, tree
@@ -14,8 +14,7 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import SPLITS
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences
-from manybody.measure import truths
-from manybody.models import factored
+from manybody.measure import equations, truths
 from manybody.models.objectives import sequence_sums
 
 
@@ -96,7 +95,7 @@ INTERPOLATED = dict(architecture="interpolated")
 
 def built(description):
     torch.manual_seed(0)
-    model = models.build(description).double().eval()
+    model = models.build(description).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
@@ -109,8 +108,7 @@ def write_run(folder, model, **about):
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(7, 5), (4, 6)])
-def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_path, monkeypatch):
-    monkeypatch.setattr(truths, "BLOCK", 100)
+def test_one_layer_models_lose_what_they_do_copy_by_copy(length, vocabulary, tmp_path):
     made = {
         "free": FACTORED | {"attention": "free"},
         "softmax": FACTORED | {"attention": "softmax"},
@@ -131,28 +129,31 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
     hamiltonian = Hamiltonian(1 - np.eye(length), -np.eye(vocabulary) / 2, 0.8)
     sequences.write(tmp_path / "validation.parquet", tokens, vocabulary, {})
     hamiltonian.save(tmp_path / "hamiltonian.safetensors", {})
-    found = truths.evaluate_equations(
+    found = equations.evaluate(
         paths, tmp_path / "validation.parquet", tmp_path / "hamiltonian.safetensors"
     )
     known = found[found["quantity"] == "loss"]
     assert list(known["series"].unique()) == ["free", "softmax", "low-rank", "a0", "a0.5", "a1"]
     assert set(known["seed"]) == {2}
     for name, losses in known.groupby("series"):
-        sums = sequence_sums(made[name], torch.from_numpy(tokens)).loss_sum.detach().numpy()
+        copies, masks = torch.from_numpy(tokens).repeat_interleave(length, 0), torch.eye(length)
+        logits = made[name].double()(copies, masks.bool().repeat(30, 1))[masks.bool().repeat(30, 1)]
+        each = cross_entropy(logits, torch.from_numpy(tokens).flatten(), reduction="none")
         assert losses["x"].tolist() == list(range(30))
-        np.testing.assert_allclose(losses["y"], sums / length, rtol=1e-12, err_msg=name)
+        expected = each.detach().numpy().reshape(30, length).mean(1)
+        np.testing.assert_allclose(losses["y"], expected, rtol=1e-12, err_msg=name)
     optimum = found[found["quantity"] == "optimum"]["y"]
     np.testing.assert_array_equal(optimum, truths.of_truth(hamiltonian, tokens))
 
 
-def test_the_true_couplings_lose_what_the_law_does():
+def test_the_true_couplings_lose_what_the_law_does(monkeypatch):
+    monkeypatch.setattr(truths, "BLOCK", 4000)
     hamiltonian = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
     tokens = np.random.default_rng(0).integers(0, 20, (100, 20))
-    found = truths.of_logits(
-        partial(
-            factored.logits, hamiltonian.couplings, -2 * hamiltonian.beta * hamiltonian.colours
-        ),
-        hamiltonian.vocabulary,
-        tokens,
-    )
+    model = models.build(FACTORED | dict(length=20, vocabulary=20)).double()
+    with torch.no_grad():
+        model.attention[0].copy_(torch.from_numpy(hamiltonian.couplings))
+        values = -2 * hamiltonian.beta * hamiltonian.colours
+        model.left[0].copy_(torch.from_numpy(values))
+    found = sequence_sums(model, torch.from_numpy(tokens)).loss_sum.numpy() / 20
     np.testing.assert_allclose(found, truths.of_truth(hamiltonian, tokens), rtol=1e-12)

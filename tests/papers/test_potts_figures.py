@@ -227,7 +227,7 @@ def test_the_panels_of_figure_2_hold_what_was_read(planted):
 
 @pytest.fixture(scope="module")
 def computed():
-    return replica.compute(REPLICA | {"size_realisations": 3})
+    return replica.compute(REPLICA)
 
 
 def test_every_claim_of_figure_3_holds(computed):

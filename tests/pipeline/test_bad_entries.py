@@ -143,10 +143,6 @@ CASES = [
             {"ridge": -1.0},
             {"alphas": [0.5, -1.0]},
             {"realisations": 1},
-            {"size_realisations": 1},
-            {"sizes": [80]},
-            {"sizes": [80, 60]},
-            {"sizes": [2, 60]},
             {"length": 2},
             {"threads": 0},
         )

@@ -10,11 +10,11 @@ from pyarrow import parquet
 from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
-from manybody import sampling
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.models import build as build_model
+from manybody.models import samplers
 from manybody.models.base import Model
 from manybody.sampling import metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
@@ -378,16 +378,16 @@ def test_annealing_ends_at_the_target():
     np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("sampler", sampling.NEEDS)
+@pytest.mark.parametrize("sampler", samplers.NEEDS)
 def test_every_combination_of_sampler_and_energy_opens(sampler):
     model = build(MODELS["n=2"])
     tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
     law = reference_law(7)
-    if not sampling.suits(sampler, model.about):
+    if not samplers.suits(sampler, model.about):
         assert sampler == "ancestral"
         return
-    for energy in sampling.NEEDS[sampler][0]:
-        needed = sampling.takes_paths(energy, model.about)
+    for energy in samplers.NEEDS[sampler][0]:
+        needed = samplers.takes_paths(energy, model.about)
         given = Reference(law, draw_paths(6, 2, 0, mu=law) if needed else None)
         chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
         expected = {

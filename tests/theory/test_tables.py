@@ -10,7 +10,7 @@ ENTRIES = load("smoke.yaml")["theory"]
 QUANTITIES = {
     "gradient-flow": "mode, mode (13), mode with decay, mode with decay (13), deviation, norm, "
     "norm with decay, growth, linear law, fastest mode, loss, best linear, rate, symmetric",
-    "replica": "loss, start, curve, size, size limit",
+    "replica": "loss, start, curve",
     "state-evolution": "overlap, overlap informed, error plug-in, error posterior mean, "
     "threshold, converged",
     "layer-2-held": "fixed, converged",

@@ -80,7 +80,7 @@ def quality(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
         for name, given in (("F", found), ("F-APC", contacts.apc(found)))
         for unit, value in (
             ("r", float(np.corrcoef(given[pairs], truth[pairs])[0, 1])),
-            ("precision", float(contacts.precision(given, true, tops=[top])[0])),
+            ("precision", float(contacts.precision(given, true)[top - 1])),
         )
     }
 

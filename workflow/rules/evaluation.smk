@@ -141,12 +141,19 @@ rule evaluate_equations:
         f"{RESULTS}/usage/evaluate_equations/{{paper}}.{{figure}}.jsonl"
     priority: jobs.urgency(EQUATIONS, 30)
     conda:
-        "../../envs/numerics.yaml"
+        "../../envs/learning.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(60),
     params:
-        code=lambda wildcards: code("evaluate_equations.py", *ARCHITECTURES.values()),
+        code=lambda wildcards: code(
+            "evaluate_equations.py",
+            *(
+                f"{package}{part}"
+                for package in ARCHITECTURES.values()
+                for part in ("", ".network")
+            ),
+        ),
     message:
         "Losses of the runs of {wildcards.paper} {wildcards.figure} by their equations"
     script:

@@ -5,10 +5,10 @@ from manybody.io.store import begin
 job = begin(snakemake)
 
 from manybody.io.tables import write_theory
-from manybody.measure.truths import evaluate_equations
+from manybody.measure.equations import evaluate
 
 inputs = snakemake.input
-losses = evaluate_equations(inputs.models, inputs.validation, inputs.hamiltonian)
+losses = evaluate(inputs.models, inputs.validation, inputs.hamiltonian)
 write_theory(snakemake.output.losses, losses, dict(snakemake.wildcards.items()))
 
 job.keep()

@@ -25,6 +25,7 @@ BY_NAME = {
     "benchmark_part": ("benchmarks", "models"),
     "describe_clones": ("models",),
     "draw_sequences": ("data/cut", "data/n_gram_clone", "data/noisy", "data/tree"),
+    "evaluate_equations": ("models",),
     "evaluate_model": ("models",),
     "make_figure": ("papers",),
     "sample_clones": ("models",),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from manybody import models, sampling
+from manybody import models
 from manybody.config.models import Trained
 from manybody.io.options import (
     Block,
@@ -16,6 +16,7 @@ from manybody.io.options import (
     numbered,
     refers,
 )
+from manybody.models import samplers
 
 Ladder = different(Positive, 2)
 
@@ -50,13 +51,13 @@ class Clone(Block):
         "Checkpoint that is sampled: last, a step, or the one whose validation loss is nearest to "
         "another model's final one ({loss_of: {model, seed}})."
     )
-    energy: Literal[sampling.ENERGIES] = key(
+    energy: Literal[samplers.ENERGIES] = key(
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
         "probabilities; reference the energy that has no factor k, with the unigram law of the "
         "training tokens for what is left out; brook the same along frozen paths from validation "
         "sequences. Of gibbs and ancestral it is what the trace records."
     )
-    sampler: Literal[tuple(sampling.NEEDS)] = key(
+    sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
         "energy's own conditional (raw or reference, of exact factored attention of up to two "
         "layers); gibbs from the model's masked conditional, which belongs to no energy; ancestral "
@@ -96,11 +97,11 @@ class Clone(Block):
 
     def misfits(self, path, config):
         model, source = config.models[self.model], config.sources[self.source]
-        energies, needed = sampling.NEEDS[self.sampler]
-        if not sampling.suits(self.sampler, model.about):
+        energies, needed = samplers.NEEDS[self.sampler]
+        if not samplers.suits(self.sampler, model.about):
             kind = "a causal model" if model.about.causal else f"of {model.architecture}"
             fitting = [
-                sampler for sampler in sampling.NEEDS if sampling.suits(sampler, model.about)
+                sampler for sampler in samplers.NEEDS if samplers.suits(sampler, model.about)
             ]
             yield (
                 f"{path}.model: found {self.model}, {kind}; expected {needed}, as the sampler "
@@ -141,7 +142,7 @@ class Clone(Block):
                 f"{path}.energy: found {self.energy} with sampler {self.sampler}; expected "
                 f"{' or '.join(energies)}; take it, or another sampler"
             )
-        paths = sampling.takes_paths(self.energy, about)
+        paths = samplers.takes_paths(self.energy, about)
         if paths != (self.paths is not None):
             form = "a mean over frozen paths" if paths else "none of frozen paths"
             way = "give a number, such as 4" if paths else "leave it out"
@@ -154,10 +155,10 @@ class Clone(Block):
                 f"{path}.gauge: found {self.gauge} with energy {self.energy}, which is free of the "
                 f"gauge; expected none; set it"
             )
-        if self._tempered and self.sampler not in sampling.TEMPERED:
+        if self._tempered and self.sampler not in samplers.TEMPERED:
             yield (
                 f"{path}.{self._tempered}: found one with sampler {self.sampler}, which draws from "
-                f"no energy; expected sampler {' or '.join(sampling.TEMPERED)}; take one, or "
+                f"no energy; expected sampler {' or '.join(samplers.TEMPERED)}; take one, or "
                 f"leave it out"
             )
         if self.sampler == "ancestral" and self.sweeps != [1]:

@@ -89,14 +89,6 @@ class Replica(Threaded):
     length: Length = key("Sites L of the simulation.")
     alphas: different(Positive) = key("Samples per site M / L.")
     realisations: Several = key("Draws of G and of the samples.")
-    sizes: different(Length, 2) = key(
-        "Rising L at which theory at finite L is compared with its limit."
-    )
-    size_realisations: Several = key("Draws of G at each of these, 50 for a decision.")
-
-    def problems(self):
-        if self.sizes != sorted(self.sizes):
-            yield "sizes", f"found {self.sizes}; expected rising lengths; sort them"
 
 
 class TwoLayers(Quadrature):

@@ -175,7 +175,7 @@ def precision(
     minimum_separation: int = 1,
     known: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Share of contacts (L, L, bool) among the n best pairs, for each n."""
+    """Share of contacts (L, L, bool) among the n best pairs, for n = 1, 2, ..."""
     first, second = best_pairs(scores, minimum_separation, known)
     return contacts[first, second].cumsum() / np.arange(1, len(first) + 1)
 

@@ -1,29 +1,20 @@
-"""Losses that are known without a forward pass: of true conditionals, and of equations.
+"""Losses of a source's own conditionals, which are known without a model.
 
 A model that has learned its source ends with the loss of the source's own conditionals on any set
 of sequences: those of a cut, of a filtered tree and of a clone, too. The least possible on a cut is
-less, the loss of the cut's own conditionals.
-
-Histories hold means over sequences only. What factored attention (potts, eq. 4) and the
-interpolation (eq. 2) lose on one sequence follows from a few matrices, in double precision and
-without torch, so that models can be paired. Losses are nats per token, every site masked in turn.
+less, the loss of the cut's own conditionals. Losses are nats per token, every site masked in turn.
 N sequences, L sites.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_softmax
 
-from manybody import models
-from manybody.data.hamiltonian import Hamiltonian, read_tensor
-from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.theory.rows import rows
+from manybody.io.theory_rows import rows
 
 SAID = ("at", "kept", "level")  # what a document says of the distribution of a cut or a tree
 BLOCK = 2**22  # logits held at a time
@@ -55,55 +46,16 @@ def evaluate(
     return pd.concat(frames, ignore_index=True), {"targets": said}
 
 
-def evaluate_equations(
-    manifests: Iterable[str | Path], validation: str | Path, energy: str | Path
-) -> pd.DataFrame:
-    """Loss of each sequence of a validation split, in the columns of a table of theory.
-
-    manifests: of runs on one source; a run that diverged, or that no equation here is about, has no
-    rows. energy: the source's Hamiltonian. A row a sequence, its number in x, its loss in y:
-    quantity `optimum`, the true conditionals; `loss`, the last checkpoint of the model that the
-    series names.
-    """
-    tokens = Sequences.open(validation).tokens
-    places = range(len(tokens))
-    frames = [rows("optimum", "", places, of_truth(Hamiltonian.load(energy), tokens))]
-    for path in manifests:
-        run = Manifest.read(path, "model")
-        each = None if "diverged" in run.about else _of_run(run, tokens)
-        if each is not None:
-            frames.append(rows("loss", run.about["model"], places, each, seed=run.about["seed"]))
-    return pd.concat(frames, ignore_index=True)
-
-
-def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:
-    """Losses (N,) of a run's last checkpoint; None where no equation gives them."""
-    checkpoint = run.file(f"step-{run.about['steps'][-1]}.safetensors")
-    description = run.about["description"]
-    logits = models.about(description).equation(partial(read_tensor, checkpoint))
-    return None if logits is None else of_logits(logits, description["vocabulary"], tokens)
-
-
 def of_truth(truth, tokens: np.ndarray) -> np.ndarray:
-    """Loss of the true conditionals (5) on each of tokens (N, L): (N,).
+    """Loss of the true conditionals (5) on each of tokens (N, L), the mean over sites: (N,).
 
     truth: a `Hamiltonian`, or another source of `vocabulary` and `log_conditionals`.
     """
-    return _in_blocks(tokens, truth.vocabulary, truth.log_conditionals)
-
-
-def of_logits(logits: Callable, vocabulary: int, tokens: np.ndarray) -> np.ndarray:
-    """Loss of logits(part) (n, L, |V|) on each of tokens (N, L): (N,)."""
-    return _in_blocks(tokens, vocabulary, lambda part: log_softmax(logits(part), axis=-1))
-
-
-def _in_blocks(tokens: np.ndarray, vocabulary: int, logs) -> np.ndarray:
-    """Mean over sites of -log p of the tokens; logs(part) is (n, L, |V|)."""
     tokens = np.asarray(tokens, np.int64)
-    step = max(1, BLOCK // (tokens.shape[1] * vocabulary))
+    step = max(1, BLOCK // (tokens.shape[1] * truth.vocabulary))
     found = np.empty(len(tokens))
     for start in range(0, len(tokens), step):
         part = tokens[start : start + step]
-        own = np.take_along_axis(logs(part), part[:, :, None], axis=2)
+        own = np.take_along_axis(truth.log_conditionals(part), part[:, :, None], axis=2)
         found[start : start + step] = -own[:, :, 0].mean(axis=1)
     return found

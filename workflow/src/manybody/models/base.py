@@ -21,19 +21,17 @@ class Model(nn.Module):
     `masked_logits`. A causal model is asked for all next-token logits: `forward`.
 
     Logits are always a linear `head` of `features`, which lets callers compute only what they need.
-    A new model writes `features` and has an `output`, `nn.Linear(d, |V|)`. All else has a default
-    here, which a model overrides where it knows something faster.
+    A new model writes `features` and has an `output`, `nn.Linear(d, |V|)`, or says its `readout`.
+    All else has a default here, which a model overrides where it knows something faster.
     """
 
     # Tokens that are no text: they stay where they are, and are neither drawn nor predicted.
     special: tuple[int, ...] = ()
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
-        """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
+        """The types and bounds of sizes are those of `keys`; `ValueError` for heads that do not
+        divide the width."""
         super().__init__()
-        for name, size in {"vocabulary": vocabulary, "length": length, **sizes}.items():
-            if isinstance(size, int) and not isinstance(size, bool) and size < 1:
-                raise ValueError(f"{architecture}: {name} is {size}, expected at least 1")
         heads, width = sizes.get("heads", 1), sizes.get("width", 0)
         if width % heads:
             raise ValueError(
@@ -122,14 +120,20 @@ class Model(nn.Module):
         """
         return None
 
+    @property
+    def readout(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (|V|, d) and bias (|V|,), or None, of the linear head."""
+        return self.output.weight, self.output.bias
+
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
-        return self.output(features)
+        return functional.linear(features, *self.readout)
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
-        rows = functional.embedding(tokens, self.output.weight)
-        return (features * rows).sum(-1) + self.output.bias[tokens]
+        weight, bias = self.readout
+        logits = (features * functional.embedding(tokens, weight)).sum(-1)
+        return logits if bias is None else logits + bias[tokens]
 
     def as_transformers(self):
         """The model as one of transformers' own classes, with the same logits."""

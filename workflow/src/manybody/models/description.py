@@ -28,6 +28,9 @@ class About:
     depth: int | None = None
     # Its logits are sums over pairs of sites, whose couplings `pair_factors` reads.
     pairwise: bool = False
+    # It is the equation of one layer in a paper (potts, eq. 4 and 2), whose runs are compared
+    # sequence by sequence.
+    equation: bool = False
     # `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is written, with
     # one head and one bias for all positions.
     closed_form: bool = False
@@ -83,13 +86,6 @@ class About:
         J_ij = sum_h A^h_ij V^h. For models of a `depth`.
         """
         raise NotImplementedError
-
-    def equation(self, tensor: Callable[[str], Any]) -> Callable | None:
-        """Tokens (N, L) -> logits (N, L, |V|) of each site masked alone, by the paper's equation.
-
-        numpy and double precision; `tensor` as in `pair_factors`. None where no equation is known.
-        """
-        return None
 
     def from_hamiltonian(self, hamiltonian):
         """The model whose softmax gives the conditionals of a `data.hamiltonian.Hamiltonian`.

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from manybody import sampling
+from manybody.models import samplers
 from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
@@ -75,7 +75,7 @@ def open_chains(
     """
     if sampler == "ancestral":
         return Causal(model, tokens)
-    if sampling.by_order(sampler, energy, model.about):
+    if samplers.by_order(sampler, energy, model.about):
         mu = None if reference is None else reference.mu
         return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)
     if sampler == "gibbs" and energy in ("raw", "norm"):

@@ -7,7 +7,8 @@ its caches and how many chains move together.
 
 from dataclasses import dataclass
 
-from manybody import models, sampling
+from manybody import models
+from manybody.models import samplers
 
 MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
 COPIES = {"cpu": 256 << 20, "cuda": 4 << 30}  # bytes of activations of masked copies at once
@@ -80,7 +81,7 @@ def group_bytes(
     about = models.about(model.description)
     if sampler == "ancestral":
         return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
-    if sampling.by_order(sampler, energy, about):
+    if samplers.by_order(sampler, energy, about):
         return order_bytes(Sizes.of(model.description), number)
     plain = sampler == "mh" and not paths
     if plain and incremental(model, energy, number, device):

@@ -28,10 +28,7 @@ from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.theory.rows import joined, rows
-
-CONVERGED = 1e-13  # relative step of the one unknown
-NEWTON = 200  # steps for the one unknown; one is needed for each power of 2 in s, and a few
+from manybody.io.theory_rows import joined, rows
 
 POINTS = 241  # of a curve
 
@@ -120,74 +117,6 @@ def _check_positive(lowest: float, length: int) -> None:
             f"precision: found a matrix that is not positive definite at L = {length} (a pivot is "
             f"{lowest:.3g}); K = gamma - G is, for gamma well above 2, the more so the smaller L"
         )
-
-
-# --- Many realisations at once -------------------------------------------------------------------
-
-
-def tridiagonal(
-    gamma: float, length: int, count: int, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Diagonals (count, L) and beside them (count, L-1): K = gamma - G up to rotations.
-
-    Reflections that leave the first site alone make a G of the GOE tridiagonal, with independent
-    entries, normal on the diagonal and chi beside it. Losses of the first site do not change.
-    """
-    diagonal = gamma - math.sqrt(2 / length) * generator.standard_normal((count, length))
-    chi = np.sqrt(generator.chisquare(np.arange(length - 1, 0, -1), (count, length - 1)))
-    return diagonal, -chi / math.sqrt(length)
-
-
-def tridiagonal_losses(
-    diagonal: np.ndarray, beside: np.ndarray, alphas: np.ndarray, ridge: float
-) -> np.ndarray:
-    """`loss` of `conditional` (count, alphas) for tridiagonal K, (count, L) and (count, L-1).
-
-    In L steps for each s = 1 / kappa that Newton's method tries, where `conditional` takes L^3:
-    alpha = lambda s + s/L tr (Sigma^-1 + s)^-1 is concave in s and rises, so that no step from 0
-    passes the root. Raises `ValueError` if a K is not positive definite.
-    """
-    length = diagonal.shape[1]
-    alphas = np.asarray(alphas, dtype=float)
-    site, squares = diagonal[:, :1], beside.T[:, :, None] ** 2
-    rows = diagonal.T[1:, :, None].copy()  # Sigma^-1, (n, count, 1)
-    rows[0] -= squares[0] / site  # its rank-one term
-    s = np.zeros((len(site), len(alphas)))
-    lowest = min(float(site.min()), _resolvent(rows, squares[1:], s)[-1])
-    _check_positive(lowest, length)
-    settled = np.zeros(s.shape, dtype=bool)
-    for _ in range(NEWTON):
-        trace, second, corner, slope, _ = _resolvent(rows, squares[1:], s)
-        excess = alphas - ridge * s - s * trace / length
-        step = excess / (ridge + (trace - s * second) / length)
-        settled |= step <= CONVERGED * s  # below 0 only by rounding
-        if settled.all():
-            bias = squares[0] / site**2 * (corner - s * slope)  # w* is along the first input
-            return (1 / site + bias) / (1 - s**2 * second / length / alphas)
-        s = np.where(settled, s, s + step)
-    raise RuntimeError(
-        f"one unknown at L = {length}, ridge = {ridge:g}: not converged in {NEWTON} steps"
-    )
-
-
-def _resolvent(rows: np.ndarray, squares: np.ndarray, s: np.ndarray) -> tuple:
-    """Traces of (P + s)^-1 and (P + s)^-2, their first entries, and the lowest pivot.
-
-    P is tridiagonal, rows (n, count, 1) and squares (n - 1, count, 1) of the entries beside them;
-    s (count, alphas). Pivots d of P + s from the last row up, with their derivatives in s: traces
-    are those of log det, and the first entry of the inverse is 1 / d of the first row.
-    """
-    d, d1, d2 = rows[-1] + s, 1.0, 0.0
-    trace, second = 1 / d, 1 / d**2
-    lowest = d.min()
-    for row, square in zip(rows[-2::-1], squares[::-1], strict=True):
-        ratio = square / d**2
-        d, d1, d2 = row + s - ratio * d, 1 + ratio * d1, ratio * (d2 - 2 * d1**2 / d)
-        part = d1 / d
-        trace += part
-        second += part**2 - d2 / d
-        lowest = min(lowest, d.min())
-    return trace, second, 1 / d, d1 / d**2, float(lowest)
 
 
 # --- The limit L -> infinity ---------------------------------------------------------------------
@@ -341,26 +270,22 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     - `loss`: eps; simulation, finite L (one unknown), with the same G;
     - `start`: y Var y of a realisation's G, at alpha = 0;
-    - `curve`: closed form at L -> infinity; conditional and independent teacher;
-    - `size`: L; eps at finite L; `size limit`: L; the closed form at M / (L - 1) and the ridge per
-      input, as there are L - 1, without which the peak is shifted by 1 / L.
+    - `curve`: closed form at L -> infinity; conditional and independent teacher.
     """
     gamma, ridge, length = entry["gamma"], entry["ridge"], entry["length"]
     counts = _counts(entry["alphas"], length)
-    streams = np.random.SeedSequence(entry["seed"]).spawn(2)
+    (stream,) = np.random.SeedSequence(entry["seed"]).spawn(1)
     parts = []
     # One thread a realisation: the order of a library's sums may hang on its number of threads.
     with threadpool_limits(1), ThreadPoolExecutor(entry["threads"]) as pool:
         label = f"simulate L = {length}"
         with Progress(entry["realisations"], "realisations", label) as progress:
-            seeds = streams[0].spawn(entry["realisations"])
+            seeds = stream.spawn(entry["realisations"])
             for found in pool.map(
                 lambda job: _realisation(gamma, ridge, length, counts, *job), enumerate(seeds)
             ):
                 parts += found
                 progress.update(1)
-        for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
-            parts += _size(entry, size, np.random.default_rng(stream))
         top, _ = peak(gamma, ridge)
         grid = np.geomspace(counts[0] / length / 2, counts[-1] / length * 2, POINTS)
         grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
@@ -398,19 +323,4 @@ def _realisation(
         rows("loss", "finite L", alphas, [loss(given, a, ridge) for a in alphas], seed=seed),
         rows("loss", "simulation", alphas, simulated, seed=seed),
         rows("start", "", [0], [given.signal + given.noise], seed=seed),
-    ]
-
-
-def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.DataFrame]:
-    """The theory of many G of one size, and the limits that it is compared with."""
-    gamma, ridge = entry["gamma"], entry["ridge"]
-    alphas = np.array(_counts(entry["alphas"], size)) / size
-    drawn = tridiagonal(gamma, size, entry["size_realisations"], generator)
-    losses = tridiagonal_losses(*drawn, alphas, ridge)
-    seeds = np.repeat(np.arange(len(losses)), len(alphas))
-    per_input = size / (size - 1)
-    limit = closed_form(gamma, ridge * per_input, alphas * per_input)
-    return [
-        rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
-        rows("size limit", str(size), alphas, limit),
     ]

@@ -19,15 +19,9 @@ from torch.nn import functional
 
 from manybody.models.base import Model
 
-POSITIONS = ("learnt", "sinusoidal")
-HEADS = ("linear", "mlp")
-
 
 class Encoder(Model):
-    """`layers` post-LN layers of `heads` heads, `width` channels and `mlp` hidden units.
-
-    Raises `ValueError` if the heads do not divide the width, and for other `positions` or `head`.
-    """
+    """`layers` post-LN layers of `heads` heads, `width` channels and `mlp` hidden units."""
 
     def __init__(
         self,
@@ -41,14 +35,10 @@ class Encoder(Model):
         head: str = "linear",
     ):
         # Models without these keys were described before there were two readings.
-        reading = {"positions": positions, "head": head}
-        if reading == {"positions": POSITIONS[0], "head": HEADS[0]}:
-            reading = {}
+        smallest = (positions, head) == ("learnt", "linear")
+        reading = {} if smallest else {"positions": positions, "head": head}
         sizes = dict(layers=layers, heads=heads, width=width, mlp=mlp)
         super().__init__("encoder", vocabulary, length, **sizes, **reading)
-        for key, value, known in (("positions", positions, POSITIONS), ("head", head, HEADS)):
-            if value not in known:
-                raise ValueError(f"encoder: {key} {value!r}, expected {' or '.join(known)}")
         self.heads = heads
         self.embedding = nn.Embedding(vocabulary + 1, width)
         if positions == "learnt":

@@ -24,7 +24,6 @@ from manybody.data.vector_loops import add_rows
 from manybody.io.compiled import njit
 from manybody.models.base import Model, compiled_loss
 
-ORDERS = (2, 3, 4)
 SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form
 GROUP = 8  # sequences that the loops take at a time, so that the products with U run over long rows
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
@@ -32,21 +31,19 @@ _SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Energy(Model):
-    """k-body conditionals, k = `order`.
+    """k-body conditionals, k = `order`: 2, 3 or 4.
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
     (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
     (`tuples.sorted_colours`). A masked site belongs to no subset. `fields` (L, |V|) is h, zero at
     first; None unless the description has it.
 
-    Raises `ValueError` for an order that is not 2, 3 or 4, or is above L.
+    Raises `ValueError` for an order above L.
     """
 
     def __init__(self, vocabulary: int, length: int, order: int, fields: bool = False):
         sizes = {"fields": True} if fields else {}  # the description of others stays what it was
         super().__init__("energy", vocabulary, length, order=order, **sizes)
-        if order not in ORDERS:
-            raise ValueError(f"energy: order is {order!r}, expected 2, 3 or 4")
         if order > length:
             raise ValueError(
                 f"energy: order {order} is above L = {length}: no interaction has that many "

@@ -1,7 +1,5 @@
 """Factored attention with x^2 between the layers (simplicity, eq. 3)."""
 
-from functools import partial
-
 from manybody.models import description
 
 
@@ -59,13 +57,10 @@ class About(description.About):
             attention /= attention.sum(axis=-1, keepdims=True)
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
 
-    def equation(self, tensor):
-        """The equation of one layer and one head without bias; None for any other."""
-        heads, bias = self.description.get("heads", 1), self.description.get("bias", True)
-        if not self.pairwise or heads > 1 or bias:
-            return None
-        (attention,), (values,) = self.pair_factors(tensor)
-        return partial(logits, attention, values)
+    @property
+    def equation(self) -> bool:
+        """One layer and one head without bias."""
+        return self.pairwise and self._heads == 1 and not self.description.get("bias", True)
 
     @property
     def _heads(self) -> int:
@@ -104,15 +99,3 @@ class About(description.About):
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
         return "attention" if exact and self.kind == "free" else None
-
-
-def logits(attention, values, tokens):
-    """Eq. 4 of potts as it is written: sum_{j != k} A_kj V s_j (N, L, |V|) of tokens (N, L).
-
-    Arrays of numpy. attention: A (L, L), of which the diagonal is not looked at. values: V (|V|,
-    |V|).
-    """
-    import numpy as np
-
-    others = np.where(np.eye(len(attention), dtype=bool), 0.0, attention)
-    return others @ values.T[tokens]

@@ -52,7 +52,7 @@ class Factored(Model):
     which must be full, in +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the
     scale that suits text.
 
-    Raises `ValueError` for sizes or scales that cannot be.
+    Raises `ValueError` for sizes or scales that do not fit together.
     """
 
     def __init__(
@@ -80,24 +80,16 @@ class Factored(Model):
                 f"factored: rank {rank} is above |V| = {vocabulary}; "
                 "lower it, or give null for full values"
             )
-        if variant not in ("exact", "paper"):
-            raise ValueError(f"factored: variant {variant!r} is unknown; known are exact, paper")
         if heads > 1 and variant != "exact":
             raise ValueError(
                 f"factored: heads is {heads}, but variant {variant!r} has one head; "
                 "choose variant exact, or heads 1"
-            )
-        if attention not in ("free", "softmax"):
-            raise ValueError(
-                f"factored: attention {attention!r} is unknown; known are free, softmax"
             )
         if bias == "site" and layers > 1:
             raise ValueError(
                 f"factored: bias 'site' is for one layer, but layers is {layers}; choose bias true "
                 "or false"
             )
-        if bias not in (True, False, "site"):
-            raise ValueError(f"factored: bias {bias!r} is unknown; known are true, false, site")
         self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
         self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
@@ -232,26 +224,19 @@ class Factored(Model):
             return False
         return not torch.is_autocast_enabled("cpu")
 
-    def head(self, features: Tensor) -> Tensor:
-        return functional.linear(features, self._output(), self._shift())
+    @property
+    def readout(self) -> tuple[Tensor, Tensor | None]:
+        """The last layer's P, or V if full, those of several heads side by side, and the bias.
 
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        logits = (features * functional.embedding(tokens, self._output())).sum(-1)
-        shift = self._shift()
-        return logits if shift is None else logits + shift[tokens]
-
-    def _shift(self) -> Tensor | None:
-        """The bias that all positions have; that of each position is among its features."""
-        return self.bias if self.fields is None else None
-
-    def _output(self) -> Tensor:
-        """The last layer's P, or V if full: (|V|, d), those of several heads side by side, and
-        the identity beside them for the features that are fields."""
+        Where each position has a bias of its own it is among the features, which the identity
+        beside P reads.
+        """
         left = self.left[-1]
         left = left if self.heads == 1 else left.transpose(0, 1).flatten(1)
         if self.fields is None:
-            return left
-        return torch.cat([left, torch.eye(len(left), dtype=left.dtype, device=left.device)], 1)
+            return left, self.bias
+        unit = torch.eye(len(left), dtype=left.dtype, device=left.device)
+        return torch.cat([left, unit], 1), None
 
     def mix(self, layer: int, x: Tensor) -> Tensor:
         """A x V^T for x (..., L, |V|), summed over heads."""
@@ -311,11 +296,10 @@ class Factored(Model):
 def _init_scales(init_scale: float | list[float], layers: int, rank: int | None) -> list[float]:
     """g of each layer; `ValueError` for scales that do not fit."""
     scales = init_scale if isinstance(init_scale, list) else [init_scale] * layers
-    numbers = all(isinstance(g, (int, float)) and not isinstance(g, bool) for g in scales)
-    if len(scales) != layers or not numbers or not all(0 < g < math.inf for g in scales):
+    if len(scales) != layers:
         raise ValueError(
-            f"factored: init_scale is {init_scale!r}; expected one number above 0, or a list of "
-            f"{layers}, one for each layer"
+            f"factored: init_scale is {init_scale!r}; expected one number, or a list of {layers}, "
+            "one for each layer"
         )
     if rank is not None:
         raise ValueError(

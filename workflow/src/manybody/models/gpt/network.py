@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from transformers import GPTNeoConfig, GPTNeoForCausalLM, GPTNeoModel
 
 from manybody.models.base import Model
@@ -66,8 +65,6 @@ class Gpt(Model):
         places = torch.arange(tokens.shape[-1], device=tokens.device)[None]
         return self.decoder(input_ids=tokens, position_ids=places).last_hidden_state
 
-    def head(self, features: Tensor) -> Tensor:
-        return functional.linear(features, self.decoder.wte.weight)
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        return (features * functional.embedding(tokens, self.decoder.wte.weight)).sum(-1)
+    @property
+    def readout(self) -> tuple[Tensor, None]:
+        return self.decoder.wte.weight, None

@@ -32,8 +32,6 @@ class Interpolated(Model):
 
     def __init__(self, vocabulary: int, length: int, a: float):
         super().__init__("interpolated", vocabulary, length)
-        if isinstance(a, bool) or not isinstance(a, (int, float)) or not 0 <= a < math.inf:
-            raise ValueError(f"interpolated: a is {a!r}, expected a number of 0 or more")
         self.description["a"] = a
         self.a = a
         self.size = max(vocabulary, length)
@@ -64,11 +62,9 @@ class Interpolated(Model):
         places = torch.arange(self.length, device=tokens.device)
         return self._features(tokens, places.expand(1, -1))
 
-    def head(self, features: Tensor) -> Tensor:
-        return features @ self.values.T
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        return (features * functional.embedding(tokens, self.values)).sum(-1)
+    @property
+    def readout(self) -> tuple[Tensor, None]:
+        return self.values, None
 
     def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
         """V (|V|, |V|) of the tokens alone."""

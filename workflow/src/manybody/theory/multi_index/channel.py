@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from manybody.theory.multi_index.channel_loops import integrate_samples
 
@@ -111,11 +112,11 @@ def index(z: np.ndarray, skip: float, activation: str = "softmax") -> np.ndarray
     return skip * last + np.einsum("nts,ns->nt", scores, last)
 
 
-def outputs(h: np.ndarray) -> np.ndarray:
-    """y = softmax of the rows of h h^T, (n, 2, 2), from h (n, 2)."""
+def outputs(h: np.ndarray, activation: str = "softmax") -> np.ndarray:
+    """y = softmax of the rows of h h^T, or h h^T itself (`linear`), (n, 2, 2), from h (n, 2)."""
+    if activation == "linear":
+        return h[:, :, None] * h[:, None, :]
     gap = h * (h - h[:, ::-1])  # logit of the weight that a token gives to itself
-    own = 1 / (1 + np.exp(-gap))
-    other = 1 / (1 + np.exp(gap))
-    rows = np.stack([own, other], axis=2)
+    rows = np.stack([expit(gap), expit(-gap)], axis=2)
     rows[:, 1] = rows[:, 1, ::-1]
     return rows

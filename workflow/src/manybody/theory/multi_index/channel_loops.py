@@ -88,7 +88,7 @@ def exp_lanes(array, lanes):
 @njit(nogil=True, cache=True)
 def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, covariance):
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
-    (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
+    (z_1 s, z_1 d, z_2 s, z_2 d).
 
     Stages are added until two agree to TOLERANCE and the two before to its root, at most STAGES,
     and `extra` more.
@@ -98,10 +98,9 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
     slope = variance[0, 1] / variance[0, 0]
     rest = variance[1, 1] - slope * variance[0, 1]  # variance of z_2 given z_1
     totals, before = np.zeros(15), np.zeros(15)
-    state = np.zeros(3)
+    state = np.zeros(2)
     norm = math.log(4 * math.pi**2 * variance[0, 0] * rest * (1 + skip if softmax else skip))
     root = math.sqrt(TOLERANCE)
-    points = 0.0
     for n in range(len(x)):
         o = omega[n]
         sample = (
@@ -119,7 +118,6 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
         while True:
             state[1] = state[0]
             work[:] = 0
-            state[2] = 0
             h, area = first, first * first
             add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state)
             sum_lanes(work, even, totals)
@@ -145,10 +143,8 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
                 more -= more > 0
             if state[0] < state[1] + OVERFLOW:
                 break
-        points += state[2]
         finish(sample, totals, mean[n], covariance[n])
         log_z[n] = state[1] + math.log(totals[0] * area * (2 if even else 1)) - norm
-    return points
 
 
 @njit(nogil=True, cache=True)
@@ -240,7 +236,7 @@ def bounds(sample, softmax, d, a, b, rise, budget):
 def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
     """Adds the lattice of points s = (j + right) h, d = (k + down) h to the totals in `work`.
 
-    state: largest exponent so far, exponent of weight 1, number of points. With `cap` above 0 this
+    state: largest exponent so far, exponent of weight 1. With `cap` above 0 this
     only looks for the largest exponent, where the prior's is above -cap. `even`: only points of
     d >= 0, of an integrand that is even in z_1.
     """
@@ -338,7 +334,6 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
                 best = max(best, work[0, 0, lane_number])
         if probe:
             continue
-        state[2] += LANES
         weight = exp_lanes(ramp, exponent - top) * J
         other = exp_lanes(ramp, size * -2.0) * weight
         plus = weight + other

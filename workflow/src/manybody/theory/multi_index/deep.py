@@ -30,9 +30,10 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import joined, rows
 from manybody.theory.multi_index import channel_three as channel
+from manybody.theory.multi_index.channel import outputs
 from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals
-from manybody.theory.rows import joined, rows
 
 INNER = 128  # points of each half-sample of the channel's integral
 TABLE = (  # Q33 alone
@@ -101,17 +102,10 @@ def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray
     normal (n, 2, 3, 2); Z has no noise of the regulariser."""
     overlaps = np.array(overlaps, dtype=float)
     omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
-    truth = _outputs(omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1], skip)
+    truth = omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1]
     last = omega * np.array([0.0, 0.0, 1.0])[:, None]
-    students = (_outputs(z, skip) for z in (omega, last))
-    # A row (1 - y, y) is off by as much in both of its entries.
-    return np.array([2 * ((truth - found) ** 2).sum(axis=1).mean() for found in students])
-
-
-def _outputs(z: np.ndarray, skip: float) -> np.ndarray:
-    """y_12 and y_21, (n, 2)."""
-    h = channel.index(z, skip)
-    return expit(-h * (h - h[:, ::-1]))
+    y, *students = (outputs(channel.index(z, skip)) for z in (truth, omega, last))
+    return np.array([((y - found) ** 2).sum(axis=(1, 2)).mean() for found in students])
 
 
 # --- State evolution -----------------------------------------------------------------------------

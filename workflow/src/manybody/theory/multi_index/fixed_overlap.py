@@ -11,9 +11,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import listed
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.state_evolution import fixed_point
-from manybody.theory.rows import listed
 
 ABOVE = 1.05  # of the Q11 at the overlap before: where that at the next, smaller one begins
 LEAST = 0.01  # Q11 from which a layer that was not learned begins again

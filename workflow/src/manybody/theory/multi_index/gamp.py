@@ -27,10 +27,10 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import joined
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.samples import normals as sobol
-from manybody.theory.rows import joined
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
@@ -155,9 +155,8 @@ def plug_in_error(
     """
     rows = np.concatenate([teacher, estimate])
     z = np.einsum("kl,nlt->nkt", _root(rows @ rows.T / rows.shape[1]), normals)
-    last = (index(part, skip, activation) for part in (z[:, :2], z[:, 2:]))
     given, found = (
-        outputs(h) if activation == "softmax" else h[:, :, None] * h[:, None, :] for h in last
+        outputs(index(part, skip, activation), activation) for part in (z[:, :2], z[:, 2:])
     )
     return float(((given - found) ** 2).sum() / len(z))
 

@@ -15,12 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.channel_loops import last_index, logistic
 
 FOLDS = 8  # of the samples, for the fit of what vanishes on average
 
@@ -198,62 +196,12 @@ def prediction_errors(
     does not enter. normal: of `draws`, with two Z - omega.
     """
     Q = overlap_matrix(overlap)
-    roots = root(Q), root(np.eye(2) - Q)
-    linear = setting.activation == "linear"
-    plug_in, pairs = _add_errors(normal, *roots, float(setting.skip), linear)
-    return plug_in / (2 * len(normal)), pairs / (2 * len(normal))
-
-
-@njit(nogil=True, cache=True)
-def _add_errors(normal, root_omega, root_noise, skip, linear):
-    """Sums over samples of |y - g(omega)|^2 for both y, and of their difference squared."""
-    plug_in, pairs = 0.0, 0.0
-    for n in range(len(normal)):
-        omega = _turned(root_omega, normal, n, 0)
-        first, second = _turned(root_noise, normal, n, 1), _turned(root_noise, normal, n, 2)
-        mine = _outputs(omega, skip, linear)
-        first = _outputs(_plus(omega, first), skip, linear)
-        second = _outputs(_plus(omega, second), skip, linear)
-        plug_in += _distance(first, mine, linear) + _distance(second, mine, linear)
-        pairs += _distance(first, second, linear)
-    return plug_in, pairs
-
-
-@njit(nogil=True, cache=True)
-def _turned(root, normal, n, part):
-    """root @ normal[n, part], as z_1 and z_2 of both tokens: four numbers, for no array is made."""
-    u, v = normal[n, part, 0, 0], normal[n, part, 0, 1]
-    a, b = normal[n, part, 1, 0], normal[n, part, 1, 1]
-    return (
-        root[0, 0] * u + root[0, 1] * a,
-        root[0, 0] * v + root[0, 1] * b,
-        root[1, 0] * u + root[1, 1] * a,
-        root[1, 0] * v + root[1, 1] * b,
+    omega, noise = root(Q) @ normal[:, 0], root(np.eye(2) - Q)
+    indices = [omega, *(omega + noise @ normal[:, part] for part in (1, 2))]
+    student, first, second = (
+        channel.outputs(channel.index(z, setting.skip, setting.activation), setting.activation)
+        for z in indices
     )
-
-
-@njit(nogil=True, cache=True)
-def _plus(one, other):
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
-
-
-@njit(nogil=True, cache=True)
-def _outputs(z, skip, linear):
-    """Distinct entries of y: y_12, y_21 and 0 (softmax), or y_11, y_22 and y_12 (linear)."""
-    u, v, a, b = z
-    if linear:
-        inner = u * a + v * b
-        h1, h2 = skip * a + u * inner, skip * b + v * inner
-        return h1 * h1, h2 * h2, h1 * h2
-    _, _, h1, h2 = last_index(u, v, a, b, skip)
-    return logistic(-h1 * (h1 - h2)), logistic(-h2 * (h2 - h1)), 0.0
-
-
-@njit(nogil=True, cache=True)
-def _distance(first, second, linear):
-    """Sum over the four entries of y: a row of softmax is off by as much in both of its own, and
-    y_21 = y_12 of linear attention."""
-    one, two, three = first[0] - second[0], first[1] - second[1], first[2] - second[2]
-    if linear:
-        return one * one + two * two + 2 * three * three
-    return 2 * (one * one + two * two)
+    pairs = [(first, student), (second, student), (first, second)]
+    plug_in, other, apart = (float(((y - found) ** 2).sum()) for y, found in pairs)
+    return (plug_in + other) / (2 * len(normal)), apart / (2 * len(normal))

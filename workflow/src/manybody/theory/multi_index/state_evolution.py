@@ -24,6 +24,7 @@ from scipy.special import expit, logit, ndtr, stdtrit
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import listed
 from manybody.theory.multi_index.samples import (
     Setting,
     averages,
@@ -43,7 +44,6 @@ from manybody.theory.multi_index.table import (
     single_layer,
     weak_recovery,
 )
-from manybody.theory.rows import listed
 
 log = logging.getLogger(__name__)
 

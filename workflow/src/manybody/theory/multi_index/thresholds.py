@@ -26,9 +26,9 @@ from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import listed
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.table import Weak, onset, onset_guess, single_layer, weak_recovery
-from manybody.theory.rows import listed
 
 LITERAL = 1 / 6  # 1 / T (T + 1), T = 2
 BRANCH = (

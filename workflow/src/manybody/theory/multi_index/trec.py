@@ -32,8 +32,8 @@ from torch.nn.functional import cross_entropy, linear
 from manybody.io.devices import torch_threads
 from manybody.io.progress import Progress
 from manybody.io.quick_start import without_compiler
+from manybody.io.theory_rows import COLUMNS, about, joined, rows
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
-from manybody.theory.rows import COLUMNS, about, joined, rows
 
 LAYERS = 2
 FINE = 2  # epochs at the start in which weights are kept after every step

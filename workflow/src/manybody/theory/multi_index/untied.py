@@ -44,10 +44,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
 from manybody.io.progress import Progress
+from manybody.io.theory_rows import listed
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
-from manybody.theory.rows import listed
 
 SINGLE_LAYER = math.sqrt(5) - 2
 STEP, FINE = 0.35, 0.25  # of quadrature over the first layer; the second one shows the error
@@ -367,7 +367,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     entry: the keys of `config.theory.Untied`. Quantities, with x = c:
 
-    - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`; `L = 2 first, last known` for c >= 1;
+    - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`;
     - `converged`, 1 or 0, of `L = 2 first`.
 
     y_err: what a finer rule changes, and for the first layer the standard error over scramblings
@@ -392,7 +392,5 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                     ("threshold", "L = 2 first", skip, alpha, error),
                     ("converged", "L = 2 first", skip, float(converged), np.nan),
                 ]
-                if skip >= 1:
-                    rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
                 progress.update(1)
     return listed(rows, entry, 0)
