@@ -141,10 +141,10 @@ class Recipe(Block):
             return step <= self.steps
         if step % (kept.every or self.steps) == 0:
             return True
-        from manybody.training import checkpoint_steps  # numpy takes a while
+        from manybody.io.kept_steps import kept_steps  # numpy takes a while
 
         spaced = {"logarithmic": kept.logarithmic}
-        return step in checkpoint_steps({"steps": self.steps, "checkpoints": spaced})
+        return step in kept_steps({"steps": self.steps, "checkpoints": spaced})
 
     def batch_problems(self, source: str, length: int):
         """True if the copies of a step are whole sequences of a source of this length."""
