@@ -14,8 +14,10 @@ import time
 import numpy as np
 import torch
 
+from benchmarks.harness import row
 from benchmarks.naive import NaiveSampler
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
@@ -59,13 +61,8 @@ def measure(
 
     `what` names cases (default: all); the norm score's rows end in " norm".
     """
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.no_grad():
-            return [_row(name, energy, threads) for name in what or CASES for energy in energies]
-    finally:
-        torch.set_num_threads(previous)
+    with torch_threads(threads), torch.no_grad():
+        return [_row(name, energy, threads) for name in what or CASES for energy in energies]
 
 
 def _row(name: str, energy: str, threads: int) -> dict:
@@ -97,10 +94,8 @@ def _row(name: str, energy: str, threads: int) -> dict:
         "%s, %s: %.2f of the proposals equal the token, %.2f of the others accepted",
         name, energy, statistics.mean(alike), statistics.mean(taken),
     )  # fmt: skip
-    return dict(
-        what=name if energy == "raw" else f"{name} {energy}", ours=ours, baseline=baseline,
-        ratio=ours / baseline, unit="chain-steps/s", threads=threads,
-    )  # fmt: skip
+    what = name if energy == "raw" else f"{name} {energy}"
+    return row(what, ours, baseline, "chain-steps/s", threads)
 
 
 def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.Tensor]:

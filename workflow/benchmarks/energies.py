@@ -16,7 +16,9 @@ import numpy as np
 import torch
 
 from benchmarks.clones import zipf
+from benchmarks.harness import row
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.sampling.backends import open_chains
 from manybody.sampling.diagnostics import settled
 from manybody.sampling.draws import Draws
@@ -39,14 +41,9 @@ PATHS, STEPS, BLOCKS = 4, 16, 5
 
 def measure(threads: int = 1) -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads`."""
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.no_grad():
-            rows = [*map(heat_bath, ("raw", "reference")), paths()]
-    finally:
-        torch.set_num_threads(previous)
-    return [row | dict(ratio=row["ours"] / row["baseline"], threads=threads) for row in rows]
+    with torch_threads(threads), torch.no_grad():
+        rows = [*map(heat_bath, ("raw", "reference")), paths()]
+    return [found | {"threads": threads} for found in rows]
 
 
 def heat_bath(energy: str, given=None) -> dict:
@@ -77,10 +74,7 @@ def heat_bath(energy: str, given=None) -> dict:
             energy, sampler, record.accepted.sum() / real, found["autocorrelation"],
             found["rhat"], seconds * 1e3 / SWEEPS / model.length,
         )  # fmt: skip
-    what = f"heat bath, n=2, {energy}"
-    return dict(
-        what=what, ours=rates["heat-bath"], baseline=rates["mh"], unit="effective samples/s"
-    )
+    return row(f"heat bath, n=2, {energy}", rates["heat-bath"], rates["mh"], "effective samples/s")
 
 
 def paths() -> dict:
@@ -106,7 +100,7 @@ def paths() -> dict:
         if not torch.equal(*states):
             raise RuntimeError("paths: the samplers made different moves")
     ours, baseline = (statistics.median(found[1:]) for found in rates.values())
-    return dict(what="paths, bert small", ours=ours, baseline=baseline, unit="chain-steps/s")
+    return row("paths, bert small", ours, baseline, "chain-steps/s")
 
 
 class AllTerms(PathChains):

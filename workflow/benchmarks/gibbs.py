@@ -8,15 +8,12 @@ They run in processes of their own, which tell numpy's linear algebra to use one
 read once, when numpy is loaded.
 """
 
-import json
-import os
-import statistics
-import subprocess
 import sys
-import time
+from functools import partial
 
 import numpy as np
 
+from benchmarks.harness import medians, row, said, seconds
 from manybody.data import gibbs
 from manybody.data.hamiltonian import Hamiltonian, colour_bins
 from manybody.data.many_body import draw
@@ -111,48 +108,34 @@ def measure() -> list[dict]:
 
 
 def _rows(colours: str, hamiltonian: Hamiltonian) -> list[dict]:
-    rates = {name: [] for name in ("one thread", "two threads", *BASELINES)}
     chains = gibbs.CHUNK * max(4, round(_ours(hamiltonian, 256, 1) * SECONDS / 15 / gibbs.CHUNK))
-    for _ in range(BLOCKS):
-        rates["one thread"].append(_ours(hamiltonian, chains, 1))
-        rates["two threads"].append(_ours(hamiltonian, chains, 2))
-        for name, rate in _baselines(colours).items():
-            rates[name].append(rate)
-    medians = {name: statistics.median(found) for name, found in rates.items()}
-    ours = medians["one thread"]
-    pairs = [(name, ours, medians[name], 1) for name in BASELINES]
-    pairs.append(("one thread", medians["two threads"], ours, 2))
-    return [
-        dict(
-            what=f"gibbs {colours} against {name}", ours=mine, baseline=other, ratio=mine / other,
-            unit="chain-sweeps/s", threads=threads,
-        )
-        for name, mine, other, threads in pairs
-    ]  # fmt: skip
+    sides = [partial(_ours, hamiltonian, chains, threads) for threads in (1, 2)]
+    sides += [partial(_baseline, colours, name) for name in BASELINES]
+    one, two, *others = medians(sides, BLOCKS)
+    what, unit = f"gibbs {colours} against", "chain-sweeps/s"
+    pairs = zip(BASELINES, others, strict=True)
+    rows = [row(f"{what} {name}", one, other, unit) for name, other in pairs]
+    return [*rows, row(f"{what} one thread", two, one, unit, 2)]
 
 
 def _ours(hamiltonian: Hamiltonian, chains: int, threads: int) -> float:
     """Chain-sweeps a second, compilation and tables left out."""
     stream = np.random.SeedSequence(1)
     gibbs.sample(hamiltonian, threads, 1, stream, threads, "warm up")
-    begin = time.perf_counter()
-    gibbs.sample(hamiltonian, chains, SOURCE["sweeps"], stream, threads, "benchmark")
-    return chains * SOURCE["sweeps"] / (time.perf_counter() - begin)
+    sweeps = SOURCE["sweeps"]
+    sample = partial(gibbs.sample, hamiltonian, chains, sweeps, stream, threads, "benchmark")
+    return chains * sweeps / seconds(sample)
 
 
-def _baselines(colours: str) -> dict[str, float]:
-    """What `baselines` returns, in a process with one thread."""
-    given = {f"{name}_NUM_THREADS": "1" for name in THREADS}
-    environment = {**os.environ, **given, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "benchmarks.gibbs", colours]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout)
+def _baseline(colours: str, name: str) -> float:
+    """What `main` prints, in a process with one thread."""
+    return float(said(__name__, colours, name, **{f"{each}_NUM_THREADS": "1" for each in THREADS}))
 
 
-def baselines(colours: str) -> dict[str, float]:
-    """Chain-sweeps a second of each baseline with the U called `colours`."""
+def main(colours: str, name: str) -> None:
+    """Prints chain-sweeps a second of a baseline with the U called `colours`."""
     hamiltonian, _ = draw({**SOURCE, "colours": COLOURS[colours]})
-    return {name: _rate(kind(hamiltonian), hamiltonian) for name, kind in BASELINES.items()}
+    print(_rate(BASELINES[name](hamiltonian), hamiltonian))
 
 
 def _rate(sampler, hamiltonian: Hamiltonian) -> float:
@@ -160,11 +143,9 @@ def _rate(sampler, hamiltonian: Hamiltonian) -> float:
     shape = (sampler.chains, hamiltonian.length)
     tokens = rng.integers(0, hamiltonian.vocabulary, shape)
     sweep(sampler, tokens, rng)
-    begin = time.perf_counter()
-    for _ in range(SWEEPS):
-        sweep(sampler, tokens, rng)
-    return SWEEPS * sampler.chains / (time.perf_counter() - begin)
+    taken = seconds(lambda: [sweep(sampler, tokens, rng) for _ in range(SWEEPS)])
+    return SWEEPS * sampler.chains / taken
 
 
 if __name__ == "__main__":
-    print(json.dumps(baselines(sys.argv[1])))
+    main(*sys.argv[1:])

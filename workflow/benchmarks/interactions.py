@@ -38,9 +38,6 @@ only what serves best at its best order is in the table.
 """
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from itertools import combinations
@@ -51,6 +48,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
+from benchmarks.harness import row, said
 from manybody import models
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
@@ -236,8 +234,8 @@ def _errors(name: str, found: list[np.ndarray], truth: np.ndarray) -> dict:
     """Relative errors over all triples, and of their mean, root mean squares over repetitions."""
     each = [np.linalg.norm(one - truth) / np.linalg.norm(truth) for one in found]
     mean = [one.mean() / truth.mean() - 1 for one in found]
-    said = {"asked": name, "each": np.sqrt(np.mean(np.square(each)))}
-    return said | {"mean": np.sqrt(np.mean(np.square(mean)))}
+    each, mean = (float(np.sqrt(np.mean(np.square(found)))) for found in (each, mean))
+    return {"asked": name, "each": each, "mean": mean}
 
 
 def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
@@ -273,16 +271,8 @@ def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.D
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / "games.npz"
         np.savez(path, **games)
-        program = Path(__file__).with_name("shapiq_peer.py")
-        given = os.environ | {"PYTHONPATH": peers}
-        said = subprocess.run(
-            [sys.executable, program, path],
-            check=True,
-            stdout=subprocess.PIPE,
-            env=given,
-            text=True,
-        ).stdout
-    every, rows = pd.DataFrame([json.loads(line) for line in said.splitlines()]), []
+        found = said("benchmarks.shapiq_peer", str(path), first=(peers,))
+    every, rows = pd.DataFrame([json.loads(line) for line in found.splitlines()]), []
     for (method, order, budget), part in every.groupby(["method", "order", "budget"]):
         same = dict(method=method, order=order, budget=budget, seconds=part["seconds"].mean())
         for name in ("pairs",) if method == "SVARMIQ" else ("M_1", "M_2", "pairs"):
@@ -330,8 +320,5 @@ def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, forward: float) -> list[dict
             title += f", against {best[2]} of order {best[3]}"
             for place, unit in enumerate(("forwards a triple", "seconds a triple")):
                 one, other = mine[place], best[place]
-                rows.append(
-                    dict(what=title, ours=one, baseline=other, ratio=other / one, unit=unit)
-                    | dict(threads=1)
-                )
+                rows.append(row(title, one, other, unit) | {"ratio": other / one})
     return rows

@@ -25,7 +25,7 @@ import torch
 import transformers
 
 import manybody as mb
-from benchmarks import alone
+from benchmarks.harness import said
 from manybody.data import tokenizer
 from manybody.data.documents import Documents
 
@@ -42,8 +42,8 @@ def measure(documents: str) -> list[dict]:
     """
     rows = []
     for case in CASES:
-        said = alone.said(__name__, case, documents)
-        found = [line.split("\t") for line in said.splitlines() if line.count("\t") == 2]
+        printed = said(__name__, case, documents).splitlines()
+        found = [line.split("\t") for line in printed if line.count("\t") == 2]
         threads = torch.get_num_threads()
         rows += [
             {"what": f"{case}: {what}", "value": value, "unit": unit, "threads": threads}
