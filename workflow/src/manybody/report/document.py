@@ -108,7 +108,7 @@ def write(
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=measured.RUN,
-        changes=list(provenance.differences(default, config)),
+        changes=provenance.changes(default, config),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Commit": provenance.commit(CHECKOUT),
