@@ -98,12 +98,14 @@ def _row(name: str, energy: str, threads: int) -> dict:
     return row(what, ours, baseline, "chain-steps/s", threads)
 
 
-def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.Tensor]:
+def realistic(
+    description: dict, count: int, agreement: float = AGREEMENT, spread: float = SPREAD
+) -> tuple[models.base.Model, torch.Tensor]:
     """A model with seeded random weights and Zipf's law in its bias, and `count` starts from it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         model = models.build(description).eval()
-    probabilities = zipf(description["vocabulary"], AGREEMENT)
+    probabilities = zipf(description["vocabulary"], agreement)
     generator = np.random.default_rng(7)
     initial = generator.choice(len(probabilities), (count, description["length"]), p=probabilities)
     initial = torch.from_numpy(initial)
@@ -114,7 +116,7 @@ def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.T
     with torch.no_grad():
         rows = torch.arange(count)
         logits = model.masked_logits(initial, rows, torch.zeros_like(rows))
-        weight.mul_(SPREAD / logits.std(dim=0).mean())
+        weight.mul_(spread / logits.std(dim=0).mean())
         bias.copy_(torch.from_numpy(np.log(probabilities)))
     return model, initial
 

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.clones import zipf
+from benchmarks.clones import realistic, zipf
 from benchmarks.harness import row
 from manybody import models
 from manybody.io.devices import torch_threads
@@ -46,10 +46,10 @@ def measure(threads: int = 1) -> list[dict]:
     return [found | {"threads": threads} for found in rows]
 
 
-def heat_bath(energy: str, given=None) -> dict:
-    """Effective samples of E a second; `given` is a model, a law and starts to take instead."""
-    model, law, starts = given or two_layers(SPREAD)
-    reference = Reference(mu=law)
+def heat_bath(energy: str) -> dict:
+    """Effective samples of E a second."""
+    model, starts = realistic(TWO_LAYERS, CHAINS, AGREEMENT, SPREAD)
+    reference = Reference(mu=zipf(model.vocabulary, AGREEMENT))
     betas = np.full(len(starts), BETA)
 
     def run(sampler, step, tokens, sweeps, first):
@@ -122,21 +122,6 @@ class AllTerms(PathChains):
     def accept(self, handle, accepted):
         chains, tokens, scores = (part[accepted] for part in handle)
         self.tokens[chains], self.scores[chains], self.asked[chains] = tokens, scores, -1
-
-
-def two_layers(spread: float):
-    """A model with random weights, the law in its bias, and starts drawn from it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        model = models.build(TWO_LAYERS).eval()
-    law = zipf(model.vocabulary, AGREEMENT)
-    starts = np.random.default_rng(7).choice(len(law), (CHAINS, model.length), p=law)
-    starts = torch.from_numpy(starts)
-    places = torch.zeros(CHAINS, dtype=torch.int64)
-    logits = model.masked_logits(starts, torch.arange(CHAINS), places)
-    model.left[-1].mul_(spread / logits.std(dim=0).mean())
-    model.bias.copy_(torch.from_numpy(np.log(law)))
-    return model, law, starts
 
 
 def _numbers(count: int, length: int, sweeps: int, first: int):

@@ -40,7 +40,7 @@ only what serves best at its best order is in the table.
 import json
 import tempfile
 import time
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,7 @@ SIZES = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128, length=L
 STEPS, BATCH, RATE, MASKS = 4000, 32, 3e-3, 0.15
 PAIRS = list(combinations(range(FREE), 2))
 ERROR, DROPPED = 0.01, 1e-4
+ANSWERS = [*product(("M_1", "M_2"), ("each", "mean")), ("pairs", "each")]  # with an error each
 REPEATS, CHUNKS, CONTEXTS = 8, (20, 80), (8, 32)  # of ours: chunks of 64 draws, contexts of a pair
 # Method, order, forwards, repetitions, triples. A fit of order 4, or of ProxySPEX, takes up to a
 # minute a game.
@@ -299,26 +300,23 @@ def needed(budgets: np.ndarray, errors: np.ndarray, asked: float = ERROR) -> flo
 def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, forward: float) -> list[dict]:
     """Forwards and seconds of ours and of the way of theirs that takes the fewest forwards."""
     rows = []
-    for name in ("M_1", "M_2", "pairs"):
-        for what in ("each", "mean"):
-            if (name, what) == ("pairs", "mean"):
+    for name, what in ANSWERS:
+        found = []
+        for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
+            part = part[part["asked"] == name].sort_values("budget")
+            if part.empty:
                 continue
-            found = []
-            for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
-                part = part[part["asked"] == name].sort_values("budget")
-                if part.empty:
-                    continue
-                budgets = part["budget"].to_numpy(float)
-                count = needed(budgets, part[what].to_numpy())
-                own = np.interp(np.log(count), np.log(budgets), part["seconds"])
-                if count > budgets[-1]:
-                    own = part["seconds"].iloc[-1] * count / budgets[-1]
-                found.append((count, count * forward + own, method, order))
-            mine = next(each for each in found if each[2] == "ours")
-            best = min(each for each in found if each[2] != "ours")
-            title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
-            title += f", against {best[2]} of order {best[3]}"
-            for place, unit in enumerate(("forwards a triple", "seconds a triple")):
-                one, other = mine[place], best[place]
-                rows.append(row(title, one, other, unit) | {"ratio": other / one})
+            budgets = part["budget"].to_numpy(float)
+            count = needed(budgets, part[what].to_numpy())
+            own = np.interp(np.log(count), np.log(budgets), part["seconds"])
+            if count > budgets[-1]:
+                own = part["seconds"].iloc[-1] * count / budgets[-1]
+            found.append((count, count * forward + own, method, order))
+        mine = next(each for each in found if each[2] == "ours")
+        best = min(each for each in found if each[2] != "ours")
+        title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
+        title += f", against {best[2]} of order {best[3]}"
+        for place, unit in enumerate(("forwards a triple", "seconds a triple")):
+            one, other = mine[place], best[place]
+            rows.append(row(title, one, other, unit) | {"ratio": other / one})
     return rows

@@ -117,10 +117,14 @@ def main(case: str, documents: str) -> None:
         wall, busy = time.perf_counter() - wall, time.process_time() - busy
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     drawn = [table["forwards"].sum() for table in tables]
-    rows = [("time", wall / 60, "min"), ("processor time", busy / 60, "min")]
-    rows += [("memory", memory, "GiB"), ("forwards of a checkpoint", np.mean(drawn), "sequences")]
-    rows += [("largest error of M_1", _largest(tables, "M", 1), "% of it")]
-    rows += [("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it")]
+    rows = [
+        ("time", wall / 60, "min"),
+        ("processor time", busy / 60, "min"),
+        ("memory", memory, "GiB"),
+        ("forwards of a checkpoint", np.mean(drawn), "sequences"),
+        ("largest error of M_1", _largest(tables, "M", 1), "% of it"),
+        ("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it"),
+    ]
     for order in sorted(set(tables[0]["order"][tables[0]["quantity"] == "M"])):
         reached = [bool(_row(table, "M", order)["reached"]) for table in tables]
         rows += [(f"M_{order} is known as well as asked", sum(reached), f"of {len(reached)}")]

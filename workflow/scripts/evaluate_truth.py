@@ -8,7 +8,9 @@ from manybody.io.tables import places, write_theory
 from manybody.measure.truths import evaluate
 
 targets = places(snakemake.params.targets, snakemake.input.targets)
-losses = evaluate(snakemake.input.truth, snakemake.params.module, targets)
-write_theory(snakemake.output.losses, *losses)
+write_theory(
+    snakemake.output.losses,
+    *evaluate(snakemake.input.truth, snakemake.params.module, targets),
+)
 
 job.keep()

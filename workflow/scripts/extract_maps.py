@@ -20,7 +20,10 @@ with Progress(checkpoints, "checkpoints", f"maps {wildcards.model} seed {wildcar
         threads=snakemake.threads,
         progress=bar,
     )
-about = {"source": wildcards.source, "model": wildcards.model, "seed": int(wildcards.seed)}
-write_maps(snakemake.output.maps, maps, about)
+write_maps(
+    snakemake.output.maps,
+    maps,
+    {"source": wildcards.source, "model": wildcards.model, "seed": int(wildcards.seed)},
+)
 
 job.keep()

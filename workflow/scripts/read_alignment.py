@@ -17,8 +17,8 @@ said = make(
     snakemake.threads,
 )
 with atomic(snakemake.output.card) as card:
-    lines = "".join(f"- {sentence}\n" for sentence in said)
-    card.write_text(f"# {snakemake.wildcards.source}\n\n{lines}", encoding="utf-8")
+    lines = [f"# {snakemake.wildcards.source}\n", *(f"- {sentence}" for sentence in said), ""]
+    card.write_text("\n".join(lines), encoding="utf-8")
 tell(snakemake.wildcards.source, said)
 
 job.keep()
