@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib import util
 from pathlib import Path
 
 BUILDS = ("cpu", "cuda")
@@ -50,7 +50,7 @@ def check_machine():
     if machine not in ("cpython linux x86_64", "cpython linux aarch64"):
         stop(f"{found}, {machine}; expected cpython linux on x86_64 or aarch64.")
     for module in ("ensurepip", "venv"):  # Debian packs these two apart from python3
-        if not find_spec(module):
+        if not util.find_spec(module):
             stop(
                 f"{found}, without its module {module}, which makes virtual environments.\n"
                 f"Install it (Debian: apt-get install python{version}-venv)."

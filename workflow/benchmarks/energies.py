@@ -55,8 +55,7 @@ def heat_bath(energy: str) -> dict:
     def run(sampler, step, tokens, sweeps, first):
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
         visits, uniforms = _numbers(len(tokens), model.length, sweeps, first)
-        few = slice(0, 1)
-        step(chains, visits[:, few], uniforms[:, few], tokens.numpy(), betas=betas)  # compiled
+        step(chains, visits[:, :1], uniforms[:, :1], tokens.numpy(), betas=betas)  # compiled
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
         begin = time.perf_counter()
         record = step(chains, visits, uniforms, tokens.numpy(), betas=betas)

@@ -189,9 +189,8 @@ def measure(train: str, validation: str, peers: str) -> list[dict]:
     train, validation: files of sequences of the demo's text, whose blocks follow one another;
     peers: the folder with shapiq's packages.
     """
-    model, vocabulary = None, Sequences.open(train).vocabulary
     with Progress(STEPS, "steps", "BERT") as progress:
-        model = trained(_joined(train), vocabulary, progress=progress)
+        model = trained(_joined(train), Sequences.open(train).vocabulary, progress=progress)
     return compare(model, _joined(validation), peers)
 
 
