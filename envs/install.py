@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import util
 from pathlib import Path
 
 BUILDS = ("cpu", "cuda")
@@ -24,14 +25,11 @@ STAMP = "manybody.json"
 CACHE = """\
 import os
 
-if "XDG_CACHE_HOME" not in os.environ:
-    home = os.path.join(os.path.expanduser("~"), ".cache")
+home = os.path.expanduser("~/.cache")
+if "XDG_CACHE_HOME" not in os.environ and not os.access(home, os.W_OK | os.X_OK):
     try:
-        os.makedirs(home, exist_ok=True)
-        kept = os.access(home, os.W_OK | os.X_OK)
+        os.makedirs(home)
     except OSError:  # a container, or a node of a cluster
-        kept = False
-    if not kept:
         import tempfile
 
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="cache-")
@@ -40,25 +38,23 @@ if "XDG_CACHE_HOME" not in os.environ:
 
 def check_machine():
     """Stop, naming what to install, where no environment could be made."""
-    version = sys.version_info[:2]
-    found = f"{sys.executable} is Python {version[0]}.{version[1]}"
-    if not (3, 11) <= version <= (3, 13):
+    version = "{}.{}".format(*sys.version_info)
+    found = f"{sys.executable} is Python {version}"
+    if version not in ("3.11", "3.12", "3.13"):
         stop(
             f"{found}; the locked packages are for Python 3.11 to 3.13.\n"
             "Install one (Debian: apt-get install python3.11 python3.11-venv) and name it: "
             "make env PYTHON=python3.11"
         )
-    machine = sys.implementation.name, sys.platform, os.uname().machine
-    if machine[:2] != ("cpython", "linux") or machine[2] not in ("x86_64", "aarch64"):
-        stop(f"{found}, {' '.join(machine)}; expected cpython linux on x86_64 or aarch64.")
-    try:
-        import ensurepip  # noqa: F401  Debian packs these two apart from python3
-        import venv  # noqa: F401
-    except ImportError as error:
-        stop(
-            f"{found}, without its module {error.name}, which makes virtual environments.\n"
-            f"Install it (Debian: apt-get install python{version[0]}.{version[1]}-venv)."
-        )
+    machine = f"{sys.implementation.name} {sys.platform} {os.uname().machine}"
+    if machine not in ("cpython linux x86_64", "cpython linux aarch64"):
+        stop(f"{found}, {machine}; expected cpython linux on x86_64 or aarch64.")
+    for module in ("ensurepip", "venv"):  # Debian packs these two apart from python3
+        if not util.find_spec(module):
+            stop(
+                f"{found}, without its module {module}, which makes virtual environments.\n"
+                f"Install it (Debian: apt-get install python{version}-venv)."
+            )
 
 
 def stop(message):
@@ -117,8 +113,8 @@ def pip(venv, *arguments):
 
 def torch_build(venv, release):
     """The build of torch to install: "cpu" where pip finds it, else "cuda"."""
-    question = pip(venv, "install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet")
-    question += ["--only-binary", ":all:", f"torch=={release}+cpu"]
+    asked = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"]
+    question = pip(venv, "install", "--quiet", *asked, f"torch=={release}+cpu")
     if subprocess.run(question, capture_output=True, check=False).returncode == 0:
         return "cpu"
     print(

@@ -50,14 +50,14 @@ def parse(text: str) -> dict[str, Package]:
 
 
 def everywhere(name: str, marker: str) -> bool:
-    """Whether a marker holds on all supported machines (True) or on none (False).
-
-    So that the locks can do without markers; the installer refuses other machines.
-    """
-    answers = set()
-    for python, machine in product(PYTHONS, MACHINES):
-        about = {"python_version": python, "python_full_version": f"{python}.0"}
-        answers.add(Marker(marker).evaluate(about | {"platform_machine": machine}))
+    """Says if a marker holds on all supported machines; locks have no markers."""
+    answers = {
+        Marker(marker).evaluate(
+            {"python_version": python, "python_full_version": f"{python}.0"}
+            | {"platform_machine": machine}
+        )
+        for python, machine in product(PYTHONS, MACHINES)
+    }
     if len(answers) == 2:
         raise ValueError(
             f"{name}: its marker {marker!r} holds on some of Python {', '.join(PYTHONS)} on "

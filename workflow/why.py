@@ -15,6 +15,7 @@ from snakemake import cli, workflow
 from snakemake.logging import logger
 
 from display import planned, span
+from manybody.io.differences import differences as between
 from manybody.pipeline.time_left import Plan
 
 PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
@@ -65,9 +66,11 @@ def _values(text: str) -> list:
 def differences(before: list, now: list) -> list[str]:
     """What differs, key by key where both have a mapping."""
     mappings = [[value for value in part if isinstance(value, dict)] for part in (before, now)]
-    found = []
-    for old, new in zip(*mappings, strict=False):
-        found += _between("", old, new)
+    found = [
+        f"{path} {old!r} -> {new!r}"
+        for pair in zip(*mappings, strict=False)
+        for path, old, new in between(*pair, ABSENT)
+    ]
     others = [[value for value in part if not isinstance(value, dict)] for part in (before, now)]
     if any(isinstance(value, str) and CODE.fullmatch(value) for value in others[1]):
         found.append("the code behind its numbers has changed")
@@ -75,13 +78,6 @@ def differences(before: list, now: list) -> list[str]:
     if any(others):
         found.append(" -> ".join(", ".join(map(repr, part)) or "nothing" for part in others))
     return found
-
-
-def _between(path: str, old, new) -> list[str]:
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [f"{path} {old!r} -> {new!r}"] if old != new else []
-    pairs = {key: (old.get(key, ABSENT), new.get(key, ABSENT)) for key in {**old, **new}}
-    return [line for key in pairs for line in _between(f"{path}.{key}".lstrip("."), *pairs[key])]
 
 
 def report(jobs: list[dict]) -> str:

@@ -12,8 +12,7 @@ from docutils.utils import SystemMessage
 from snakemake.utils import update_config
 
 from manybody import papers
-from manybody.config.merge import own_texts
-from manybody.papers.figure import Figure
+from manybody.papers.figure import Figure, own_texts
 from manybody.papers.inputs import Inputs
 from manybody.pipeline.check import check, take_away
 from manybody.pipeline.figures import Figures

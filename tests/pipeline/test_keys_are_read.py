@@ -21,7 +21,7 @@ ROOMS = {
     "sources": ["data"],
     "data": ["data"],  # blocks that the options of a source have in them
     "models": ["models", "training"],
-    "training": ["training"],
+    "training": ["training", "io/kept_steps.py"],
     "clones": ["sampling"],
     "evaluations": ["measure", "papers"],
     "curves": ["training"],
@@ -88,8 +88,9 @@ def readers(block: type[Block]) -> frozenset[str]:
     if "architecture" in block.model_fields:  # options are parameters of the network
         architecture = get_args(block.model_fields["architecture"].annotation)[0]
         found = parameters(PACKAGE / "models" / architecture / "network.py")
-    folders = [PACKAGE / room for room in ROOMS.get(module, [])]
-    files = shared + [path for folder in folders for path in folder.rglob("*.py")]
+    rooms = [PACKAGE / room for room in ROOMS.get(module, [])]
+    files = shared + [path for room in rooms for path in (room, *room.rglob("*.py"))]
+    files = [path for path in files if path.is_file()]
     return found.union(*map(reads, files))
 
 

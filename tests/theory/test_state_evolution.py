@@ -180,8 +180,8 @@ def test_tables_at_other_parameters_are_those_of_independent_samples(skip, regul
     ]
     for q, y, error in zip(places, *mean_error(alphas), strict=True):
         compare({"y": y, "y_err": error}, monte_carlo.single_layer(q, setting, 6000, 3))
-    first, _ = monte_carlo.onset(setting, 6000, 2, 0.97)
-    compare(rows.loc[("threshold", "alpha_1", skip)], first)
+    found = monte_carlo.onset(setting, 6000, 2, 0.97)
+    compare(rows.loc[("threshold", "alpha_1", skip)], found)
     for name in ("Q11", "Q22"):
         above, below = rows.loc[("overlap informed", name)], rows.loc[("overlap", name)]
         assert np.abs(above["y"] - below["y"]).max() < 3e-3

@@ -15,11 +15,12 @@ import torch
 from manybody.io import checkpoints
 from manybody.io import lease as leases
 from manybody.io.atomic import ArtifactError
+from manybody.io.kept_steps import kept_steps
 from manybody.io.lease import lease
 from manybody.io.manifest import Manifest
 from manybody.io.resume import Resume
 from manybody.models import build, stored
-from manybody.training import checkpoint_steps, learner, learning_rate, loop
+from manybody.training import learner, learning_rate, loop
 from manybody.training.batches import Batches, validation_set
 from manybody.training.loop import train
 from manybody.training.run_files import NonFiniteLoss
@@ -106,7 +107,7 @@ def test_rate_warms_up_then_falls_as_a_half_cosine_to_zero_after_the_hold(hold):
     ],
 )
 def test_first_last_spaced_and_listed_steps_are_kept(checkpoints, expected):
-    assert checkpoint_steps({"steps": 1000, "checkpoints": checkpoints}) == expected
+    assert kept_steps({"steps": 1000, "checkpoints": checkpoints}) == expected
 
 
 # --- batches

@@ -14,8 +14,10 @@ import time
 import numpy as np
 import torch
 
+from benchmarks.harness import row
 from benchmarks.naive import NaiveSampler
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
@@ -59,13 +61,8 @@ def measure(
 
     `what` names cases (default: all); the norm score's rows end in " norm".
     """
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.no_grad():
-            return [_row(name, energy, threads) for name in what or CASES for energy in energies]
-    finally:
-        torch.set_num_threads(previous)
+    with torch_threads(threads), torch.no_grad():
+        return [_row(name, energy, threads) for name in what or CASES for energy in energies]
 
 
 def _row(name: str, energy: str, threads: int) -> dict:
@@ -97,18 +94,18 @@ def _row(name: str, energy: str, threads: int) -> dict:
         "%s, %s: %.2f of the proposals equal the token, %.2f of the others accepted",
         name, energy, statistics.mean(alike), statistics.mean(taken),
     )  # fmt: skip
-    return dict(
-        what=name if energy == "raw" else f"{name} {energy}", ours=ours, baseline=baseline,
-        ratio=ours / baseline, unit="chain-steps/s", threads=threads,
-    )  # fmt: skip
+    what = name if energy == "raw" else f"{name} {energy}"
+    return row(what, ours, baseline, "chain-steps/s", threads)
 
 
-def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.Tensor]:
+def realistic(
+    description: dict, count: int, agreement: float = AGREEMENT, spread: float = SPREAD
+) -> tuple[models.base.Model, torch.Tensor]:
     """A model with seeded random weights and Zipf's law in its bias, and `count` starts from it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         model = models.build(description).eval()
-    probabilities = zipf(description["vocabulary"], AGREEMENT)
+    probabilities = zipf(description["vocabulary"], agreement)
     generator = np.random.default_rng(7)
     initial = generator.choice(len(probabilities), (count, description["length"]), p=probabilities)
     initial = torch.from_numpy(initial)
@@ -119,7 +116,7 @@ def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.T
     with torch.no_grad():
         rows = torch.arange(count)
         logits = model.masked_logits(initial, rows, torch.zeros_like(rows))
-        weight.mul_(SPREAD / logits.std(dim=0).mean())
+        weight.mul_(spread / logits.std(dim=0).mean())
         bias.copy_(torch.from_numpy(np.log(probabilities)))
     return model, initial
 

@@ -15,8 +15,10 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.clones import zipf
+from benchmarks.clones import realistic, zipf
+from benchmarks.harness import row
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.sampling.backends import open_chains
 from manybody.sampling.diagnostics import settled
 from manybody.sampling.draws import Draws
@@ -39,27 +41,21 @@ PATHS, STEPS, BLOCKS = 4, 16, 5
 
 def measure(threads: int = 1) -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads`."""
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.no_grad():
-            rows = [*map(heat_bath, ("raw", "reference")), paths()]
-    finally:
-        torch.set_num_threads(previous)
-    return [row | dict(ratio=row["ours"] / row["baseline"], threads=threads) for row in rows]
+    with torch_threads(threads), torch.no_grad():
+        rows = [*map(heat_bath, ("raw", "reference")), paths()]
+    return [found | {"threads": threads} for found in rows]
 
 
-def heat_bath(energy: str, given=None) -> dict:
-    """Effective samples of E a second; `given` is a model, a law and starts to take instead."""
-    model, law, starts = given or two_layers(SPREAD)
-    reference = Reference(mu=law)
+def heat_bath(energy: str) -> dict:
+    """Effective samples of E a second."""
+    model, starts = realistic(TWO_LAYERS, CHAINS, AGREEMENT, SPREAD)
+    reference = Reference(mu=zipf(model.vocabulary, AGREEMENT))
     betas = np.full(len(starts), BETA)
 
     def run(sampler, step, tokens, sweeps, first):
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
         visits, uniforms = _numbers(len(tokens), model.length, sweeps, first)
-        few = slice(0, 1)
-        step(chains, visits[:, few], uniforms[:, few], tokens.numpy(), betas=betas)  # compiled
+        step(chains, visits[:, :1], uniforms[:, :1], tokens.numpy(), betas=betas)  # compiled
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
         begin = time.perf_counter()
         record = step(chains, visits, uniforms, tokens.numpy(), betas=betas)
@@ -77,10 +73,7 @@ def heat_bath(energy: str, given=None) -> dict:
             energy, sampler, record.accepted.sum() / real, found["autocorrelation"],
             found["rhat"], seconds * 1e3 / SWEEPS / model.length,
         )  # fmt: skip
-    what = f"heat bath, n=2, {energy}"
-    return dict(
-        what=what, ours=rates["heat-bath"], baseline=rates["mh"], unit="effective samples/s"
-    )
+    return row(f"heat bath, n=2, {energy}", rates["heat-bath"], rates["mh"], "effective samples/s")
 
 
 def paths() -> dict:
@@ -106,7 +99,7 @@ def paths() -> dict:
         if not torch.equal(*states):
             raise RuntimeError("paths: the samplers made different moves")
     ours, baseline = (statistics.median(found[1:]) for found in rates.values())
-    return dict(what="paths, bert small", ours=ours, baseline=baseline, unit="chain-steps/s")
+    return row("paths, bert small", ours, baseline, "chain-steps/s")
 
 
 class AllTerms(PathChains):
@@ -128,21 +121,6 @@ class AllTerms(PathChains):
     def accept(self, handle, accepted):
         chains, tokens, scores = (part[accepted] for part in handle)
         self.tokens[chains], self.scores[chains], self.asked[chains] = tokens, scores, -1
-
-
-def two_layers(spread: float):
-    """A model with random weights, the law in its bias, and starts drawn from it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        model = models.build(TWO_LAYERS).eval()
-    law = zipf(model.vocabulary, AGREEMENT)
-    starts = np.random.default_rng(7).choice(len(law), (CHAINS, model.length), p=law)
-    starts = torch.from_numpy(starts)
-    places = torch.zeros(CHAINS, dtype=torch.int64)
-    logits = model.masked_logits(starts, torch.arange(CHAINS), places)
-    model.left[-1].mul_(spread / logits.std(dim=0).mean())
-    model.bias.copy_(torch.from_numpy(np.log(law)))
-    return model, law, starts
 
 
 def _numbers(count: int, length: int, sweeps: int, first: int):

@@ -1,22 +1,17 @@
 """How much faster kept logits make a Gibbs sweep than numpy anew, and two threads than one.
 
-Both baselines move all chains together, site by site, in single precision and with the tables they
-need laid out beforehand; what they draw is compared with the exact conditionals in the tests:
-  one-hot   h = sum_j X_j (J_i . X X) U in stages, each a matrix product over one-hot colours
-  bincount  J summed into colour bins by `numpy.bincount`, bins x U as one matrix product
-They run in processes of their own, which tell numpy's linear algebra to use one thread: that is
-read once, when numpy is loaded.
+The baseline moves all chains together, site by site, with the tables it needs laid out beforehand:
+J is summed into colour bins by `numpy.bincount`, and bins x U is one matrix product. What it draws
+is compared with the exact conditionals in the tests. It runs in a process of its own, which tells
+numpy's linear algebra to use one thread: that is read once, when numpy is loaded.
 """
 
-import json
-import os
-import statistics
-import subprocess
 import sys
-import time
+from functools import partial
 
 import numpy as np
 
+from benchmarks.harness import medians, row, said, seconds
 from manybody.data import gibbs
 from manybody.data.hamiltonian import Hamiltonian, colour_bins
 from manybody.data.many_body import draw
@@ -62,35 +57,6 @@ class Bincount:
         return sums.reshape(-1, count) @ self.folded
 
 
-class OneHot:
-    """All chains at a site: J times the colours in stages, the last k-1 sites one after another."""
-
-    chains = 32  # the fastest
-
-    def __init__(self, hamiltonian: Hamiltonian):
-        self.order, self.vocabulary = hamiltonian.order, hamiltonian.vocabulary
-        # Ordered tuples count each subset (k-1)! times, and k! of H come down to k.
-        self.couplings = (hamiltonian.order * hamiltonian.couplings).astype(np.float32)
-        self.colours = (-hamiltonian.beta * hamiltonian.colours).astype(np.float32)
-
-    def logits(self, tokens: np.ndarray, site: int) -> np.ndarray:
-        """tokens (N, L) int64 -> (N, |V|)."""
-        count, length = tokens.shape
-        onehot = np.eye(self.vocabulary, dtype=np.float32)[tokens]
-        # (L^(k-2), L) @ (N, L, |V|): the last site of every tuple becomes its colour.
-        found = self.couplings[site].reshape(-1, length) @ onehot
-        colours = self.vocabulary
-        for _ in range(self.order - 2):
-            found = found.reshape(count, -1, length, colours)
-            transposed = onehot.transpose(0, 2, 1)[:, None]
-            found = (transposed @ found).reshape(count, -1, self.vocabulary * colours)
-            colours *= self.vocabulary
-        return found.reshape(count, -1) @ self.colours.reshape(self.vocabulary, -1).T
-
-
-BASELINES = {"one-hot numpy": OneHot, "bincount numpy": Bincount}
-
-
 def sweep(sampler, tokens: np.ndarray, rng: np.random.Generator) -> None:
     """Moves `tokens` (N, L) by one sweep from left to right, in place."""
     for site in range(tokens.shape[1]):
@@ -111,60 +77,39 @@ def measure() -> list[dict]:
 
 
 def _rows(colours: str, hamiltonian: Hamiltonian) -> list[dict]:
-    rates = {name: [] for name in ("one thread", "two threads", *BASELINES)}
     chains = gibbs.CHUNK * max(4, round(_ours(hamiltonian, 256, 1) * SECONDS / 15 / gibbs.CHUNK))
-    for _ in range(BLOCKS):
-        rates["one thread"].append(_ours(hamiltonian, chains, 1))
-        rates["two threads"].append(_ours(hamiltonian, chains, 2))
-        for name, rate in _baselines(colours).items():
-            rates[name].append(rate)
-    medians = {name: statistics.median(found) for name, found in rates.items()}
-    ours = medians["one thread"]
-    pairs = [(name, ours, medians[name], 1) for name in BASELINES]
-    pairs.append(("one thread", medians["two threads"], ours, 2))
+    sides = [partial(_ours, hamiltonian, chains, threads) for threads in (1, 2)]
+    one, two, other = medians([*sides, partial(_baseline, colours)], BLOCKS)
     return [
-        dict(
-            what=f"gibbs {colours} against {name}", ours=mine, baseline=other, ratio=mine / other,
-            unit="chain-sweeps/s", threads=threads,
-        )
-        for name, mine, other, threads in pairs
-    ]  # fmt: skip
+        row(f"gibbs {colours} against bincount numpy", one, other, "chain-sweeps/s"),
+        row(f"gibbs {colours} against one thread", two, one, "chain-sweeps/s", 2),
+    ]
 
 
 def _ours(hamiltonian: Hamiltonian, chains: int, threads: int) -> float:
     """Chain-sweeps a second, compilation and tables left out."""
     stream = np.random.SeedSequence(1)
     gibbs.sample(hamiltonian, threads, 1, stream, threads, "warm up")
-    begin = time.perf_counter()
-    gibbs.sample(hamiltonian, chains, SOURCE["sweeps"], stream, threads, "benchmark")
-    return chains * SOURCE["sweeps"] / (time.perf_counter() - begin)
+    sweeps = SOURCE["sweeps"]
+    sample = partial(gibbs.sample, hamiltonian, chains, sweeps, stream, threads, "benchmark")
+    return chains * sweeps / seconds(sample)
 
 
-def _baselines(colours: str) -> dict[str, float]:
-    """What `baselines` returns, in a process with one thread."""
-    given = {f"{name}_NUM_THREADS": "1" for name in THREADS}
-    environment = {**os.environ, **given, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "benchmarks.gibbs", colours]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout)
+def _baseline(colours: str) -> float:
+    """What `main` prints, in a process with one thread."""
+    return float(said(__name__, colours, **{f"{each}_NUM_THREADS": "1" for each in THREADS}))
 
 
-def baselines(colours: str) -> dict[str, float]:
-    """Chain-sweeps a second of each baseline with the U called `colours`."""
+def main(colours: str) -> None:
+    """Prints chain-sweeps a second of the baseline with the U called `colours`."""
     hamiltonian, _ = draw({**SOURCE, "colours": COLOURS[colours]})
-    return {name: _rate(kind(hamiltonian), hamiltonian) for name, kind in BASELINES.items()}
-
-
-def _rate(sampler, hamiltonian: Hamiltonian) -> float:
-    rng = np.random.default_rng(1)
+    sampler, rng = Bincount(hamiltonian), np.random.default_rng(1)
     shape = (sampler.chains, hamiltonian.length)
     tokens = rng.integers(0, hamiltonian.vocabulary, shape)
     sweep(sampler, tokens, rng)
-    begin = time.perf_counter()
-    for _ in range(SWEEPS):
-        sweep(sampler, tokens, rng)
-    return SWEEPS * sampler.chains / (time.perf_counter() - begin)
+    taken = seconds(lambda: [sweep(sampler, tokens, rng) for _ in range(SWEEPS)])
+    print(SWEEPS * sampler.chains / taken)
 
 
 if __name__ == "__main__":
-    print(json.dumps(baselines(sys.argv[1])))
+    main(*sys.argv[1:])

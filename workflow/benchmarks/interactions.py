@@ -38,12 +38,9 @@ only what serves best at its best order is in the table.
 """
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +48,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
+from benchmarks.harness import row, said
 from manybody import models
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
@@ -62,6 +60,7 @@ SIZES = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128, length=L
 STEPS, BATCH, RATE, MASKS = 4000, 32, 3e-3, 0.15
 PAIRS = list(combinations(range(FREE), 2))
 ERROR, DROPPED = 0.01, 1e-4
+ANSWERS = [*product(("M_1", "M_2"), ("each", "mean")), ("pairs", "each")]  # with an error each
 REPEATS, CHUNKS, CONTEXTS = 8, (20, 80), (8, 32)  # of ours: chunks of 64 draws, contexts of a pair
 # Method, order, forwards, repetitions, triples. A fit of order 4, or of ProxySPEX, takes up to a
 # minute a game.
@@ -190,9 +189,8 @@ def measure(train: str, validation: str, peers: str) -> list[dict]:
     train, validation: files of sequences of the demo's text, whose blocks follow one another;
     peers: the folder with shapiq's packages.
     """
-    model, vocabulary = None, Sequences.open(train).vocabulary
     with Progress(STEPS, "steps", "BERT") as progress:
-        model = trained(_joined(train), vocabulary, progress=progress)
+        model = trained(_joined(train), Sequences.open(train).vocabulary, progress=progress)
     return compare(model, _joined(validation), peers)
 
 
@@ -236,8 +234,8 @@ def _errors(name: str, found: list[np.ndarray], truth: np.ndarray) -> dict:
     """Relative errors over all triples, and of their mean, root mean squares over repetitions."""
     each = [np.linalg.norm(one - truth) / np.linalg.norm(truth) for one in found]
     mean = [one.mean() / truth.mean() - 1 for one in found]
-    said = {"asked": name, "each": np.sqrt(np.mean(np.square(each)))}
-    return said | {"mean": np.sqrt(np.mean(np.square(mean)))}
+    each, mean = (float(np.sqrt(np.mean(np.square(found)))) for found in (each, mean))
+    return {"asked": name, "each": each, "mean": mean}
 
 
 def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
@@ -273,16 +271,8 @@ def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.D
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / "games.npz"
         np.savez(path, **games)
-        program = Path(__file__).with_name("shapiq_peer.py")
-        given = os.environ | {"PYTHONPATH": peers}
-        said = subprocess.run(
-            [sys.executable, program, path],
-            check=True,
-            stdout=subprocess.PIPE,
-            env=given,
-            text=True,
-        ).stdout
-    every, rows = pd.DataFrame([json.loads(line) for line in said.splitlines()]), []
+        found = said("benchmarks.shapiq_peer", str(path), first=(peers,))
+    every, rows = pd.DataFrame([json.loads(line) for line in found.splitlines()]), []
     for (method, order, budget), part in every.groupby(["method", "order", "budget"]):
         same = dict(method=method, order=order, budget=budget, seconds=part["seconds"].mean())
         for name in ("pairs",) if method == "SVARMIQ" else ("M_1", "M_2", "pairs"):
@@ -309,29 +299,23 @@ def needed(budgets: np.ndarray, errors: np.ndarray, asked: float = ERROR) -> flo
 def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, forward: float) -> list[dict]:
     """Forwards and seconds of ours and of the way of theirs that takes the fewest forwards."""
     rows = []
-    for name in ("M_1", "M_2", "pairs"):
-        for what in ("each", "mean"):
-            if (name, what) == ("pairs", "mean"):
+    for name, what in ANSWERS:
+        found = []
+        for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
+            part = part[part["asked"] == name].sort_values("budget")
+            if part.empty:
                 continue
-            found = []
-            for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
-                part = part[part["asked"] == name].sort_values("budget")
-                if part.empty:
-                    continue
-                budgets = part["budget"].to_numpy(float)
-                count = needed(budgets, part[what].to_numpy())
-                own = np.interp(np.log(count), np.log(budgets), part["seconds"])
-                if count > budgets[-1]:
-                    own = part["seconds"].iloc[-1] * count / budgets[-1]
-                found.append((count, count * forward + own, method, order))
-            mine = next(each for each in found if each[2] == "ours")
-            best = min(each for each in found if each[2] != "ours")
-            title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
-            title += f", against {best[2]} of order {best[3]}"
-            for place, unit in enumerate(("forwards a triple", "seconds a triple")):
-                one, other = mine[place], best[place]
-                rows.append(
-                    dict(what=title, ours=one, baseline=other, ratio=other / one, unit=unit)
-                    | dict(threads=1)
-                )
+            budgets = part["budget"].to_numpy(float)
+            count = needed(budgets, part[what].to_numpy())
+            own = np.interp(np.log(count), np.log(budgets), part["seconds"])
+            if count > budgets[-1]:
+                own = part["seconds"].iloc[-1] * count / budgets[-1]
+            found.append((count, count * forward + own, method, order))
+        mine = next(each for each in found if each[2] == "ours")
+        best = min(each for each in found if each[2] != "ours")
+        title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
+        title += f", against {best[2]} of order {best[3]}"
+        for place, unit in enumerate(("forwards a triple", "seconds a triple")):
+            one, other = mine[place], best[place]
+            rows.append(row(title, one, other, unit) | {"ratio": other / one})
     return rows

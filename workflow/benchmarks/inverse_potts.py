@@ -19,6 +19,7 @@ import time
 import numpy as np
 
 from benchmarks import pairwise, plm
+from benchmarks.harness import row
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
@@ -100,12 +101,8 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
     heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
     heads += f", sparse ({settings['sparsity']:g})" if "sparsity" in settings else ""
     what = f"{what}: {heads} (ridge {settings['ridge']:g}) against plm (ridge {ridge:g})"
-    rows = [(f"{what}, {name}", found[name], best[name], name.split()[0]) for name in found]
-    rows.append((f"{what}, time", 1 / mine, 1 / seconds, "fits/s"))
-    return [
-        dict(what=name, ours=one, baseline=other, ratio=one / other, unit=unit, threads=1)
-        for name, one, other, unit in rows
-    ]
+    rows = [row(f"{what}, {name}", found[name], best[name], name.split()[0]) for name in found]
+    return [*rows, row(f"{what}, time", 1 / mine, 1 / seconds, "fits/s")]
 
 
 def _compile(settings: dict) -> None:

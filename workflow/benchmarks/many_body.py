@@ -6,7 +6,6 @@ last layer computes the masked row only and whose one-hot inputs are gathered, n
 the batch size that suits it best. That both give the same gradients is checked.
 """
 
-import statistics
 import time
 
 import torch
@@ -14,6 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks import gibbs
+from benchmarks.harness import medians, row
+from manybody.io.devices import torch_threads
 from manybody.models import build
 from manybody.training.learner import Objective
 
@@ -26,15 +27,10 @@ BATCHES = (32, 64, 128, 256)  # of the baseline
 def measure(blocks: int = 5, threads: int = 1) -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads`: networks, then `gibbs.measure`.
 
-    Alternating blocks; `ours` and `baseline` are medians in sequences a second, `ratio` is the
-    median over blocks.
+    Alternating blocks; `ours` and `baseline` are medians in sequences a second.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with torch_threads(threads):
         rows = [_row(*case, blocks, threads) for case in CASES]
-    finally:
-        torch.set_num_threads(before)
     return [*rows, *gibbs.measure()]
 
 
@@ -60,18 +56,14 @@ def _row(
     ):
         torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3 * float(two.abs().max()))
     best = max(BATCHES, key=lambda size: _rate(baseline, parameters, tokens[: 2 * BATCH], size))
-    rates = [
-        (_rate(ours, parameters, tokens, BATCH), _rate(baseline, parameters, tokens, best))
-        for _ in range(blocks)
-    ]
-    return dict(
-        what=f"n={layers}, L={length}, |V|={vocabulary}",
-        ours=statistics.median(fast for fast, _ in rates),
-        baseline=statistics.median(slow for _, slow in rates),
-        ratio=statistics.median(fast / slow for fast, slow in rates),
-        unit="sequences/s",
-        threads=threads,
+    rates = medians(
+        [
+            lambda: _rate(ours, parameters, tokens, BATCH),
+            lambda: _rate(baseline, parameters, tokens, best),
+        ],
+        blocks,
     )
+    return row(f"n={layers}, L={length}, |V|={vocabulary}", *rates, "sequences/s", threads)
 
 
 def _rate(form, parameters: list[Tensor], tokens: Tensor, size: int) -> float:

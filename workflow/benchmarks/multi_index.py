@@ -8,11 +8,12 @@ brings g to 1e-5 of the exact value. Further baselines are a Python integrand of
 """
 
 import statistics
-import time
+from functools import partial
 
 import numpy as np
 from numba import njit
 
+from benchmarks.harness import medians, row, seconds
 from benchmarks.quadrature import compiled, draw, quadrature, weigh
 from manybody.theory.multi_index import channel
 
@@ -30,7 +31,7 @@ def measure() -> list[dict]:
     rates = {name: [] for name in ("ours", *INTEGRANDS)}
     for overlaps in OVERLAPS:
         x, omega, variance = draw(SAMPLES, np.diag(overlaps), SKIP, 1)
-        rates["ours"].append(statistics.median(_ours(x, omega, variance, 1) for _ in range(BLOCKS)))
+        rates["ours"] += medians([partial(_ours, x, omega, variance, 1)], BLOCKS)
         exact = channel.denoiser(
             channel.posterior(x[:CASES], omega[:CASES], variance, SKIP, extra=3), variance
         )
@@ -39,27 +40,21 @@ def measure() -> list[dict]:
             given = x[n], omega[n], variance, SKIP
             tolerance = _tolerance(given, exact[n])
             for name, integrand in INTEGRANDS.items():
-                begin = time.perf_counter()
-                quadrature(*given, tolerance=tolerance, integrand=integrand)
-                spent[name] += time.perf_counter() - begin
-        for name, seconds in spent.items():
-            rates[name].append(CASES / seconds)
+                spent[name] += seconds(
+                    partial(quadrature, *given, tolerance=tolerance, integrand=integrand)
+                )
+        for name, taken in spent.items():
+            rates[name].append(CASES / taken)
     ours, published, plain, fast = (statistics.geometric_mean(found) for found in rates.values())
     x, omega, variance = draw(SAMPLES, np.diag(OVERLAPS[1]), SKIP, 1)
-    pairs = [[_ours(x, omega, variance, threads) for threads in (1, 2)] for _ in range(BLOCKS)]
-    one, two = (statistics.median(found) for found in zip(*pairs, strict=True))
+    one, two = medians([partial(_ours, x, omega, variance, n) for n in (1, 2)], BLOCKS)
+    unit, against = "evaluations/s", "denoiser against"
     return [
-        dict(
-            what=f"denoiser {what}", ours=rate, baseline=baseline, ratio=rate / baseline,
-            unit="evaluations/s", threads=threads,
-        )
-        for what, rate, baseline, threads in (
-            ("against dblquad, Python integrand as published", ours, published, 1),
-            ("against dblquad, Python integrand of plain numbers", ours, plain, 1),
-            ("against dblquad, compiled integrand", ours, fast, 1),
-            ("against one thread", two, one, 2),
-        )
-    ]  # fmt: skip
+        row(f"{against} dblquad, Python integrand as published", ours, published, unit),
+        row(f"{against} dblquad, Python integrand of plain numbers", ours, plain, unit),
+        row(f"{against} dblquad, compiled integrand", ours, fast, unit),
+        row(f"{against} one thread", two, one, unit, 2),
+    ]
 
 
 def published(v, u, x1, x2, o11, o12, o21, o22, p11, p12, p22, skip, softmax, moment):
@@ -101,7 +96,8 @@ def _tolerance(given: tuple, exact: np.ndarray) -> float:
 
 
 def _ours(x: np.ndarray, omega: np.ndarray, variance: np.ndarray, threads: int) -> float:
-    channel.denoiser(channel.posterior(x[:1], omega[:1], variance, SKIP), variance)
-    begin = time.perf_counter()
-    channel.denoiser(channel.posterior(x, omega, variance, SKIP, threads=threads), variance)
-    return len(x) / (time.perf_counter() - begin)
+    def call(x, omega) -> None:
+        channel.denoiser(channel.posterior(x, omega, variance, SKIP, threads=threads), variance)
+
+    call(x[:1], omega[:1])
+    return len(x) / seconds(call, x, omega)

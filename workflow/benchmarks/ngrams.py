@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from benchmarks import alone
+from benchmarks.harness import said
 from manybody.data.documents import Documents
 from manybody.data.ngrams import KneserNey, NGrams
 
@@ -31,8 +31,7 @@ def measure(documents: str) -> list[dict]:
     """
     rows = []
     for vocabulary in VOCABULARIES:
-        said = alone.said(__name__, str(vocabulary), documents)
-        for line in said.splitlines():
+        for line in said(__name__, str(vocabulary), documents).splitlines():
             what, ours, baseline, unit = line.split("\t")
             ratio = f"{float(baseline) / float(ours):.3g}" if baseline else ""
             row = {"what": f"|V| = {vocabulary}: {what}", "ours": ours, "baseline": baseline}

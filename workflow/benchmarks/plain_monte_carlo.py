@@ -1,9 +1,5 @@
 """Plain Monte Carlo of two-layer attention: slow, and shares no code with what it is to check.
 
-    cd workflow && PYTHONPATH=src python -m benchmarks.plain_monte_carlo --samples 200000
-
-prints the values where those that the specification first gave are off.
-
 The curves and thresholds of `table` rest on Sobol points, control variates and a rotated, adaptive
 lattice. Here samples are independent, every estimate is a mean over them with nothing taken off,
 its error that of a mean, and the integral over z_1 (docs/science/multi-index.md,
@@ -19,7 +15,6 @@ Errors of roots: with F(w) = 0 at the root and l = log alpha there, a sample mov
 l by dl - l' dF / F', where F, l and their slopes are of the same samples (the delta method).
 """
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -104,11 +99,9 @@ def single_layer(overlap: float, setting: Setting, count: int, seed: int, layer:
     return _of_logs(logit(overlap) - np.log(squares.mean()), -squares / squares.mean())
 
 
-def onset(
-    setting: Setting, count: int, seed: int, guess: float, layer: int = 1
-) -> tuple[Value, Value]:
-    """alpha at which the other layer starts on the curve of `layer` alone (alpha_1 for layer 1),
-    and 1 - Q of `layer` there. guess: of that Q."""
+def onset(setting: Setting, count: int, seed: int, guess: float, layer: int = 1) -> Value:
+    """alpha at which the other layer starts on the curve of `layer` alone (alpha_1 for layer 1).
+    guess: of the Q of `layer` there."""
     other = 1 - layer
 
     def ask(w: float, normal) -> tuple:
@@ -125,23 +118,8 @@ def onset(
     return _at_root(ask, guess, normals(count, seed))
 
 
-def both(
-    overlap: float, setting: Setting, count: int, seed: int, guess: float
-) -> tuple[Value, Value]:
-    """alpha at which layer 1 has `overlap` > 0, and 1 - Q22 there. guess: of Q22."""
-
-    def ask(w: float, normal) -> tuple:
-        squares = evaluate((overlap, expit(w)), setting, normal).squares
-        logs, change = np.log(squares.mean(axis=0)), -squares / squares.mean(axis=0)
-        alpha = w - logs[1]
-        gap = alpha - (logit(overlap) - logs[0])
-        return gap, change[:, 1] - change[:, 0], alpha, change[:, 1]
-
-    return _at_root(ask, guess, normals(count, seed))
-
-
-def _at_root(ask: Callable, guess: float, normal: np.ndarray) -> tuple[Value, Value]:
-    """exp of the second number at the root w = logit Q of the first, and 1 - Q there.
+def _at_root(ask: Callable, guess: float, normal: np.ndarray) -> Value:
+    """exp of the second number at the root w = logit Q of the first.
 
     ask(w, normal): F, what each sample adds to it, log alpha, and the same; a sixteenth of the
     samples finds the root first.
@@ -151,14 +129,8 @@ def _at_root(ask: Callable, guess: float, normal: np.ndarray) -> tuple[Value, Va
         w = _secant(lambda w, part=part: ask(w, part)[0], w, 1e-3)
     F, change, alpha, moved = ask(w, normal)
     F_up, _, alpha_up, _ = ask(w + SLOPE, normal)
-    rise, climb = (F_up - F) / SLOPE, (alpha_up - alpha) / SLOPE
-    w, alpha = w - F / rise, alpha - climb * F / rise
-    shift = -change / rise
-    tail = expit(-w)
-    return (
-        _of_logs(alpha, moved + climb * shift),
-        Value(float(tail), float(tail * expit(w) * _error(shift))),
-    )
+    climb = (alpha_up - alpha) / (F_up - F)
+    return _of_logs(alpha - climb * F, moved - climb * change)
 
 
 def _secant(function: Callable, w: float, tolerance: float) -> float:
@@ -188,15 +160,18 @@ def _error(values: np.ndarray) -> float:
 
 
 @njit(nogil=True, cache=True)
+def _mixing(u, v, skip, linear):
+    """B at z_1 = (u, v): its diagonal, then B12 and B21."""
+    if linear:
+        return skip + u * u, skip + v * v, u * v, u * v
+    p, q = 1 / (1 + math.exp(u * (u - v))), 1 / (1 + math.exp(v * (v - u)))
+    return 1 - p + skip, 1 - q + skip, p, q
+
+
+@njit(nogil=True, cache=True)
 def _second(u, v, x, skip, linear):
     """z_2 = B^-1 x and det B at z_1 = (u, v)."""
-    if linear:
-        p, q, off1, off2 = 1 - u * u, 1 - v * v, u * v, u * v
-    else:
-        p = 1 / (1 + math.exp(u * (u - v)))
-        q = 1 / (1 + math.exp(v * (v - u)))
-        off1, off2 = p, q
-    one, two = 1 - p + skip, 1 - q + skip
+    one, two, off1, off2 = _mixing(u, v, skip, linear)
     det = one * two - off1 * off2
     return (two * x[0] - off1 * x[1]) / det, (one * x[1] - off2 * x[0]) / det, det
 
@@ -214,18 +189,8 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
     for n in range(len(z)):
         o = omega[n]
         u, v = z[n, 0, 0], z[n, 0, 1]
-        if linear:
-            x = (
-                (skip + u * u) * z[n, 1, 0] + u * v * z[n, 1, 1],
-                u * v * z[n, 1, 0] + (skip + v * v) * z[n, 1, 1],
-            )
-        else:
-            p, q = 1 / (1 + math.exp(u * (u - v))), 1 / (1 + math.exp(v * (v - u)))
-            x = (
-                (1 - p + skip) * z[n, 1, 0] + p * z[n, 1, 1],
-                q * z[n, 1, 0] + (1 - q + skip) * z[n, 1, 1],
-            )
-        top = -np.inf
+        one, two, off1, off2 = _mixing(u, v, skip, linear)
+        x = one * z[n, 1, 0] + off1 * z[n, 1, 1], off2 * z[n, 1, 0] + two * z[n, 1, 1]
         for i in range(cells):
             for j in range(cells):
                 s, t = (i - cells // 2) * cell, (j - cells // 2) * cell
@@ -278,17 +243,9 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                                 peak = exponent
                             weight = math.exp(exponent - peak)
                             f, g = o[0, 0] + s, o[0, 1] + t
-                            sums[0] += weight
-                            sums[1] += weight * f
-                            sums[2] += weight * g
-                            sums[3] += weight * c
-                            sums[4] += weight * d
-                            sums[5] += weight * f * f
-                            sums[6] += weight * f * g
-                            sums[7] += weight * g * g
-                            sums[8] += weight * c * c
-                            sums[9] += weight * c * d
-                            sums[10] += weight * d * d
+                            squares = (f * f, f * g, g * g, c * c, c * d, d * d)
+                            for place, value in enumerate((1.0, f, g, c, d, *squares)):
+                                sums[place] += weight * value
         total = sums[0]
         for layer in range(2):
             first[n, layer, 0] = sums[1 + 2 * layer] / total
@@ -296,21 +253,3 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
             second[n, layer, 0, 0] = sums[5 + 3 * layer] / total
             second[n, layer, 0, 1] = second[n, layer, 1, 0] = sums[6 + 3 * layer] / total
             second[n, layer, 1, 1] = sums[7 + 3 * layer] / total
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--samples", type=int, default=200_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--skip", type=float, default=1.0)
-    given = parser.parse_args()
-    setting = Setting(given.skip)
-    for overlap in (0.6, 0.7):
-        found = single_layer(overlap, setting, given.samples, given.seed)
-        print(f"alpha at Q22 = {overlap}, Q11 = 0: {found.value:.4f} +- {found.error:.4f}")
-    found, tail = onset(setting, given.samples, given.seed, 0.97)
-    print(f"alpha_1: {found.value:.4f} +- {found.error:.4f}, Q22 there {1 - tail.value:.4f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,15 +6,17 @@ prepares itself (a compiled script), with one thread, on the same J, U and beta 
 The package is needed here only: `envs/benchmarks.txt` pins it.
 """
 
-import statistics
 import time
+from functools import partial
 
 import numpy as np
 import torch
 
+from benchmarks.harness import medians, row, seconds
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
+from manybody.io.devices import torch_threads
 
 BETA = 1.707  # Hamming distance 0.3
 CHAINS = 5000
@@ -31,31 +33,14 @@ def measure() -> list[dict]:
     """
     model = Hamiltonian(contact_map(20), -stored_colours() / 2, BETA)
     sampler, parameters = peer(), peer_parameters(model)
-    rates = {name: [] for name in ("one", "two", "peer")}
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        if torch.get_num_threads() != 1:
-            raise RuntimeError(f"torch has {torch.get_num_threads()} threads, expected 1")
-        for block in range(BLOCKS + 1):  # the first compiles
-            found = dict(
-                one=_ours(model, 1), two=_ours(model, 2), peer=_peer(sampler, parameters, BETA)
-            )
-            if block:
-                for name, rate in found.items():
-                    rates[name].append(rate)
-    finally:
-        torch.set_num_threads(before)
-    one, two, other = (statistics.median(found) for found in rates.values())
+    sides = [partial(_ours, model, threads) for threads in (1, 2)]
+    sides.append(partial(_peer, sampler, parameters, BETA))
+    with torch_threads(1):
+        one, two, other = medians(sides, BLOCKS, warm=1)
     return [
-        dict(
-            what=f"gibbs {what}", ours=ours, baseline=baseline, ratio=ours / baseline,
-            unit="updates/s", threads=threads,
-        )
-        for what, ours, baseline, threads in (
-            ("against adabmDCA", one, other, 1), ("against one thread", two, one, 2),
-        )
-    ]  # fmt: skip
+        row("gibbs against adabmDCA", one, other, "updates/s"),
+        row("gibbs against one thread", two, one, "updates/s", 2),
+    ]
 
 
 def peer():
@@ -77,9 +62,8 @@ def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:
 
 
 def _ours(model: Hamiltonian, threads: int) -> float:
-    begin = time.perf_counter()
-    pair_gibbs.sample(model, CHAINS, SWEEPS, np.random.SeedSequence(1), threads, "benchmark")
-    return CHAINS * SWEEPS * model.length / (time.perf_counter() - begin)
+    given = model, CHAINS, SWEEPS, np.random.SeedSequence(1), threads, "benchmark"
+    return CHAINS * SWEEPS * model.length / seconds(pair_gibbs.sample, *given)
 
 
 def _peer(sampler, parameters: dict[str, torch.Tensor], beta: float) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.harness import row
 from manybody.data import documents, tokenizer
 from manybody.data.documents import Documents, Piece
 from manybody.io.sequences import Sequences
@@ -49,16 +50,9 @@ def measure(
             seconds_ours += time.perf_counter() - middle
         assert len(Sequences.open(out)) > 0
     ours, baseline = size / seconds_ours, size / seconds_library
-    return [
-        dict(
-            what=f"tokenise {megabytes:g} MB, |V| = {vocabulary}, L = {length}",
-            ours=ours,
-            baseline=baseline,
-            ratio=ours / baseline,
-            unit="MB/s",
-            threads=_threads(),
-        )
-    ]
+    what = f"tokenise {megabytes:g} MB, |V| = {vocabulary}, L = {length}"
+    # Both sides may use all processors.
+    return [row(what, ours, baseline, "MB/s", len(os.sched_getaffinity(0)))]
 
 
 def paragraphs(megabytes: float, seed: int) -> list[str]:
@@ -79,8 +73,3 @@ def paragraphs(megabytes: float, seed: int) -> list[str]:
         for run in (text[i:j] for i, j in zip([0, *ends], [*ends, count], strict=True))
         if run
     ]
-
-
-def _threads() -> int:
-    """Processors that both sides may use."""
-    return len(os.sched_getaffinity(0))

@@ -1,8 +1,8 @@
 """What shapiq finds of games of 16 players, in a process with the packages of `envs/shapiq.txt`.
 
-`python shapiq_peer.py GAMES.npz` prints one JSON document a line: method, order, budget, repeat,
-triple, seconds, M_1, M_2 and the squared coefficients of all pairs. `interactions` says what is
-asked and how it follows from shapiq's indices.
+`python -m benchmarks.shapiq_peer GAMES.npz` prints one JSON document a line: method, order, budget,
+repeat, triple, seconds, M_1, M_2 and the squared coefficients of all pairs. `interactions` says
+what is asked and how it follows from shapiq's indices.
 """
 
 import json

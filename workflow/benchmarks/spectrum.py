@@ -25,7 +25,7 @@ import torch
 import transformers
 
 import manybody as mb
-from benchmarks import alone
+from benchmarks.harness import said
 from manybody.data import tokenizer
 from manybody.data.documents import Documents
 
@@ -42,8 +42,8 @@ def measure(documents: str) -> list[dict]:
     """
     rows = []
     for case in CASES:
-        said = alone.said(__name__, case, documents)
-        found = [line.split("\t") for line in said.splitlines() if line.count("\t") == 2]
+        printed = said(__name__, case, documents).splitlines()
+        found = [line.split("\t") for line in printed if line.count("\t") == 2]
         threads = torch.get_num_threads()
         rows += [
             {"what": f"{case}: {what}", "value": value, "unit": unit, "threads": threads}
@@ -117,10 +117,14 @@ def main(case: str, documents: str) -> None:
         wall, busy = time.perf_counter() - wall, time.process_time() - busy
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     drawn = [table["forwards"].sum() for table in tables]
-    rows = [("time", wall / 60, "min"), ("processor time", busy / 60, "min")]
-    rows += [("memory", memory, "GiB"), ("forwards of a checkpoint", np.mean(drawn), "sequences")]
-    rows += [("largest error of M_1", _largest(tables, "M", 1), "% of it")]
-    rows += [("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it")]
+    rows = [
+        ("time", wall / 60, "min"),
+        ("processor time", busy / 60, "min"),
+        ("memory", memory, "GiB"),
+        ("forwards of a checkpoint", np.mean(drawn), "sequences"),
+        ("largest error of M_1", _largest(tables, "M", 1), "% of it"),
+        ("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it"),
+    ]
     for order in sorted(set(tables[0]["order"][tables[0]["quantity"] == "M"])):
         reached = [bool(_row(table, "M", order)["reached"]) for table in tables]
         rows += [(f"M_{order} is known as well as asked", sum(reached), f"of {len(reached)}")]

@@ -18,7 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
+from benchmarks.harness import row
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.io.seeds import torch_seed
 from manybody.models import stored
 from manybody.training.batches import Batches
@@ -43,10 +45,9 @@ RECIPE = dict(
 
 
 def measure(blocks: int = 7, steps: int = 40, threads: int = 1) -> list[dict]:
-    """Rows `what, ours, baseline, ratio, unit, threads`: the median ratio of alternating blocks.
+    """Rows `what, ours, baseline, ratio, unit, threads`, medians over alternating blocks.
 
-    Each block trains `steps` steps with one, then with the other; `ours` and `baseline` are
-    medians in masked copies a second.
+    Each block trains `steps` steps with one, then with the other, in masked copies a second.
     """
     recipe = {**RECIPE, "steps": steps, "threads": threads}
     draw = np.random.default_rng(0)
@@ -64,17 +65,8 @@ def measure(blocks: int = 7, steps: int = 40, threads: int = 1) -> list[dict]:
             # a weight may end anywhere within steps * rate.
             if "key.bias" not in name and (one - two).abs().mean() > 0.01 * recipe["learning_rate"]:
                 raise RuntimeError(f"{name} differs: the two did not do the same training")
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-    return [
-        dict(
-            what="bert 2 x 64",
-            ours=statistics.median(ours),
-            baseline=statistics.median(theirs),
-            ratio=ratio,
-            unit="masked copies/s",
-            threads=threads,
-        )
-    ]
+    medians = map(statistics.median, (ours, theirs))
+    return [row("bert 2 x 64", *medians, "masked copies/s", threads)]
 
 
 def our_rate(recipe: dict, tokens: np.ndarray, folder: Path) -> tuple[float, nn.Module]:
@@ -152,9 +144,7 @@ def trainer_rate(recipe: dict, tokens: np.ndarray, folder: Path) -> tuple[float,
             remove_unused_columns=False,
             use_cpu=True,
         )
-        before = torch.get_num_threads()
-        torch.set_num_threads(recipe["threads"])
-        try:
+        with torch_threads(recipe["threads"]):
             trainer = Trainer(
                 Labelled(model),
                 arguments,
@@ -164,7 +154,5 @@ def trainer_rate(recipe: dict, tokens: np.ndarray, folder: Path) -> tuple[float,
             )
             trainer.remove_callback(PrinterCallback)
             trainer.train()
-        finally:
-            torch.set_num_threads(before)
     seconds = times[recipe["steps"]] - times[WARM]
     return (recipe["steps"] - WARM) * recipe["batch"] / seconds, model

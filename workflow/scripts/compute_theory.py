@@ -8,8 +8,7 @@ from importlib import import_module
 
 from manybody.io.tables import write_theory
 
-module = import_module(snakemake.params.module)
-frame, about = module.compute(snakemake.params.entry)
-write_theory(snakemake.output.table, frame, about)
+compute = import_module(snakemake.params.module).compute
+write_theory(snakemake.output.table, *compute(snakemake.params.entry))
 
 job.keep()

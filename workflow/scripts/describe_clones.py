@@ -7,13 +7,13 @@ job = begin(snakemake)
 from manybody.measure import cards, clones
 
 given = snakemake.input
-found = clones.describe(
+described = clones.describe(
     list(zip(given.clones, given.runs, strict=True)),
     given.n_grams,
     given.train,
     given.test,
     snakemake.params.device,
 )
-cards.write(snakemake.output.cards, found)
+cards.write(snakemake.output.cards, described)
 
 job.keep()

@@ -7,16 +7,11 @@ job = begin(snakemake)
 from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.devices import pick
 from manybody.io.progress import Progress
-from manybody.io.tables import place, write_losses
+from manybody.io.tables import places, write_losses
 from manybody.measure.losses import evaluate
 
 evaluation, run = snakemake.params.evaluation, snakemake.input.model
-targets = {
-    name: place(target, path)
-    for (name, target), path in zip(
-        evaluation["targets"].items(), snakemake.input.targets, strict=True
-    )
-}
+targets = places(evaluation["targets"], snakemake.input.targets)
 steps = len(checkpoint_steps(run)) if evaluation["steps"] == "all" else 1
 with Progress(steps * len(targets), "sets", f"evaluate {snakemake.wildcards.evaluation}") as bar:
     losses = evaluate(

@@ -4,16 +4,13 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.io.tables import place, write_theory
+from manybody.io.tables import places, write_theory
 from manybody.measure.truths import evaluate
 
-targets = {
-    name: place(target, path)
-    for (name, target), path in zip(
-        snakemake.params.targets.items(), snakemake.input.targets, strict=True
-    )
-}
-found = evaluate(snakemake.input.truth, snakemake.params.module, targets)
-write_theory(snakemake.output.losses, *found)
+targets = places(snakemake.params.targets, snakemake.input.targets)
+write_theory(
+    snakemake.output.losses,
+    *evaluate(snakemake.input.truth, snakemake.params.module, targets),
+)
 
 job.keep()

@@ -20,8 +20,10 @@ with Progress(checkpoints, "checkpoints", f"maps {wildcards.model} seed {wildcar
         threads=snakemake.threads,
         progress=bar,
     )
-names = ("source", "model")
-about = {name: wildcards[name] for name in names} | {"seed": int(wildcards.seed)}
-write_maps(snakemake.output.maps, maps, about)
+write_maps(
+    snakemake.output.maps,
+    maps,
+    {"source": wildcards.source, "model": wildcards.model, "seed": int(wildcards.seed)},
+)
 
 job.keep()

@@ -13,14 +13,14 @@ from manybody.training import learning_curves
 table = Path(snakemake.output.table)
 resume = table.with_suffix(".resume")
 with lease(resume):
-    frame, about = learning_curves.compute(
+    curve = learning_curves.compute(
         snakemake.params.entry,
         dict(snakemake.input.items()),
         resume,
         snakemake.threads,
         snakemake.params.code,
     )
-    write_theory(table, frame, about)
+    write_theory(table, *curve)
     learning_curves.forget(resume)
 
 job.keep()

@@ -7,7 +7,10 @@ job = begin(snakemake)
 from manybody.io.tables import write_displacements
 from manybody.measure.displacements import measure
 
-about = {name: snakemake.wildcards[name] for name in ("source", "model")}
-write_displacements(snakemake.output.displacements, measure(snakemake.input.models), about)
+write_displacements(
+    snakemake.output.displacements,
+    measure(snakemake.input.models),
+    {"source": snakemake.wildcards.source, "model": snakemake.wildcards.model},
+)
 
 job.keep()

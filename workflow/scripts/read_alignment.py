@@ -1,7 +1,5 @@
 """Reads an alignment, cuts it into three splits and weights its training sequences."""
 
-import sys
-
 from manybody.io.store import begin
 
 job = begin(snakemake)
@@ -9,6 +7,7 @@ job = begin(snakemake)
 from manybody.data import SPLITS
 from manybody.data.alignment import make
 from manybody.io.atomic import atomic
+from manybody.io.logs import tell
 
 said = make(
     snakemake.params.source,
@@ -18,9 +17,8 @@ said = make(
     snakemake.threads,
 )
 with atomic(snakemake.output.card) as card:
-    lines = "".join(f"- {sentence}\n" for sentence in said)
-    card.write_text(f"# {snakemake.wildcards.source}\n\n{lines}", encoding="utf-8")
-for place in (sys.stdout, sys.__stdout__):  # the log, and the terminal
-    print(snakemake.wildcards.source, "; ".join(said), sep=": ", file=place, flush=True)
+    lines = [f"# {snakemake.wildcards.source}\n", *(f"- {sentence}" for sentence in said), ""]
+    card.write_text("\n".join(lines), encoding="utf-8")
+tell(snakemake.wildcards.source, said)
 
 job.keep()

@@ -28,16 +28,6 @@ initial, rows = choose_initial(
 alphabet = available.about.get("alphabet")  # the letters of an alignment
 words = snakemake.input.tokenizer
 overlap = snakemake.input.overlap
-tested = rows if split == "test" else None
-generator = {
-    "model": clone["model"],
-    "seed": clone["seed"],
-    "step": step,
-    "last": step == checkpoint_steps(run)[-1],
-    "description": model.description,
-    "order": model.about.order,
-    "nominal": model.about.nominal,
-}
 paths, annealing = clone.get("paths"), clone.get("annealing")
 
 
@@ -64,14 +54,22 @@ sample(
     ),
     about={
         "source": clone["source"],
-        "generator": generator,
+        "generator": {
+            "model": clone["model"],
+            "seed": clone["seed"],
+            "step": step,
+            "last": step == checkpoint_steps(run)[-1],
+            "description": model.description,
+            "order": model.about.order,
+            "nominal": model.about.nominal,
+        },
         "chain_init": clone["chain_init"],
         "split": split,
         "rows": rows,
         "sequences": available.sha256,
         "tokenizer": sha256(words) if words else None,
         "alphabet": alphabet,
-        **({"overlap": shares(overlap, tested)} if overlap else {}),
+        **({"overlap": shares(overlap, rows if split == "test" else None)} if overlap else {}),
         "code": snakemake.params.code,
     },
     tokenizer=load(words) if words else Symbols(alphabet),

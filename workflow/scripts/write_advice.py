@@ -6,17 +6,17 @@ job = begin(snakemake)
 
 import yaml
 
+from manybody.data import SPLITS
 from manybody.io.atomic import atomic
 from manybody.io.sequences import Sequences
 from manybody.pipeline import advice, probe
 
 params, given = snakemake.params, snakemake.input
-splits = ("train", "validation", "test")
 pages, every = [], []
 for number, source in enumerate(params.sources):
     part = slice(3 * number, 3 * number + 3)
-    documents = dict(zip(splits, given.documents[part], strict=True))
-    sequences = dict(zip(splits, given.sequences[part], strict=True))
+    documents = dict(zip(SPLITS, given.documents[part], strict=True))
+    sequences = dict(zip(SPLITS, given.sequences[part], strict=True))
     counts = (files[number] for files in (given.overlap, given.ngrams, given.tokenizer))
     text = advice.read(documents, sequences, *counts)
     made_from = (params.runs[source], params.clones[source])

@@ -10,8 +10,6 @@ from contextlib import suppress
 
 import yaml
 
-FILES = 3  # that are named of a corpus of many
-
 
 def in_order(config: dict, default: dict) -> dict:
     """`config` with its keys in the order of `default`, then those that are not there, by name."""
@@ -35,15 +33,3 @@ def typed(arguments: Iterable[str]) -> dict:
             if isinstance(value, dict):
                 found[key] = value
     return found
-
-
-def own_texts(config: dict) -> dict[str, str]:
-    """The files of each corpus of one's own files that a source is made of, in words."""
-    used = {source.get("corpus") for source in config.get("sources", {}).values()}
-    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
-    return {
-        name: ", ".join(one["files"][:FILES])
-        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
-        for name, one in own.items()
-        if name in used
-    }

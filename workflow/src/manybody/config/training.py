@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from manybody.io.kept_steps import kept_steps
 from manybody.io.options import (
     Block,
     Count,
@@ -136,15 +137,7 @@ class Recipe(Block):
 
     def keeps(self, step: int) -> bool:
         """True if a run with this recipe keeps its weights at `step`."""
-        kept = self.checkpoints
-        if step in (0, self.steps, *kept.listed) or step > self.steps:
-            return step <= self.steps
-        if step % (kept.every or self.steps) == 0:
-            return True
-        from manybody.training import checkpoint_steps  # numpy takes a while
-
-        spaced = {"logarithmic": kept.logarithmic}
-        return step in checkpoint_steps({"steps": self.steps, "checkpoints": spaced})
+        return step <= self.steps and step in kept_steps(self.model_dump())
 
     def batch_problems(self, source: str, length: int):
         """True if the copies of a step are whole sequences of a source of this length."""

@@ -48,10 +48,12 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
     deadline, told = time.monotonic() + wait, False
     while not _claim(path, mine):
         if time.monotonic() >= deadline:
-            raise ArtifactError(f"{_held(path)} Wait for it or end it, then run again.")
+            raise ArtifactError(f"{holder(folder)} Wait for it or end it, then run again.")
         if not told:
             told = True
-            print(f"{_held(path)} Waiting up to {wait:.0f} s for it.", file=sys.stderr, flush=True)
+            print(
+                f"{holder(folder)} Waiting up to {wait:.0f} s for it.", file=sys.stderr, flush=True
+            )
         time.sleep(0.5)
     _tidy(path, mine)
     stop = threading.Event()
@@ -73,11 +75,6 @@ def held(folder: str | Path, alive: bool = True) -> list[Path]:
         now = os.fstat(clock.fileno()).st_mtime
     paths = sorted(Path(folder).rglob(".lease"))
     return [path.parent for path in paths if path.exists() and _dead(path, mine, now) != alive]
-
-
-def holder(folder: Path) -> str:
-    """A sentence that names the writer of `folder`."""
-    return _held(folder / ".lease")
 
 
 def _claim(path: Path, mine: dict) -> bool:
@@ -129,14 +126,16 @@ def _dead(path: Path, mine: dict, now: float) -> bool:
     return silence > SILENCE
 
 
-def _held(path: Path) -> str:
+def holder(folder: str | Path) -> str:
+    """A sentence that names the writer of `folder`."""
+    path = Path(folder) / ".lease"
     try:
-        holder, age = read_json(path), time.time() - path.stat().st_mtime
+        writer, age = read_json(path), time.time() - path.stat().st_mtime
     except (ArtifactError, FileNotFoundError):
         return f"{path.parent} is changing hands between writers."
-    job = f", job {holder['job']}" if holder["job"] else ""
+    job = f", job {writer['job']}" if writer["job"] else ""
     return (
-        f"{path.parent} is being written by process {holder['process']} on {holder['host']}{job} "
+        f"{path.parent} is being written by process {writer['process']} on {writer['host']}{job} "
         f"(last sign of life {age:.0f} s ago)."
     )
 

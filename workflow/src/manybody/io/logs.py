@@ -34,3 +34,9 @@ def log_to(path: str | Path, entry: str = "", keep: bool = False) -> None:
             traceback.print_exception(kind, error, trace, file=log)
 
     sys.excepthook = report
+
+
+def tell(about: str, said: list[str]) -> None:
+    """Prints sentences about a file to the log, and to the terminal too."""
+    for place in (sys.stdout, sys.__stdout__):
+        print(about, "; ".join(said), sep=": ", file=place, flush=True)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from manybody.io.atomic import ArtifactError
 from manybody.io.checkpoints import read_tensors, write_tensors
+from manybody.io.differences import differences
 
 log = logging.getLogger(__name__)
 GENERATIONS = 2
@@ -64,7 +65,7 @@ class Resume:
             raise ArtifactError(f"{path} was altered after it was written")
         document = json.loads(sealed["document"])
         if document["identity"] != self.identity:
-            changed = _differences(document["identity"], self.identity)
+            changed = sorted(key for key, *_ in differences(document["identity"], self.identity))
             raise ArtifactError(f"{path} belongs to a run with another {', '.join(changed)}")
         return tensors, document["progress"]
 
@@ -75,14 +76,3 @@ def _digest(document: str, tensors: dict[str, Tensor]) -> str:
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(memoryview(tensor.detach().reshape(-1).numpy()).cast("B"))
     return digest.hexdigest()
-
-
-def _differences(old: dict, new: dict, prefix: str = "") -> list[str]:
-    keys = []
-    for key in sorted(old.keys() | new.keys()):
-        before, after = old.get(key), new.get(key)
-        if isinstance(before, dict) and isinstance(after, dict):
-            keys += _differences(before, after, f"{prefix}{key}.")
-        elif before != after:
-            keys.append(prefix + key)
-    return keys

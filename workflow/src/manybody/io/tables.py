@@ -5,8 +5,9 @@ A table of losses has the columns `target` (name of a sequence set), `seed` (of 
 means nats per predicted token: sum of loss_sum / sum of predictions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,6 @@ from manybody.io import parquet
 from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
 
-KIND = "losses"
 LOSS_SCHEMA = pa.schema(
     [
         ("target", pa.string()),
@@ -28,7 +28,6 @@ LOSS_SCHEMA = pa.schema(
     ]
 )
 
-THEORY = "theory"
 THEORY_SCHEMA = pa.schema(
     [
         ("quantity", pa.string()),
@@ -40,19 +39,17 @@ THEORY_SCHEMA = pa.schema(
     ]
 )
 
-MAPS = "maps"
 MAPS_SCHEMA = pa.schema(
     [
-        ("name", pa.string()),
-        ("step", pa.int64()),
-        ("layer", pa.int64()),
-        ("row", pa.int64()),
+        ("name", pa.string()),  # A, V or attention
+        ("step", pa.int64()),  # of the checkpoint
+        ("layer", pa.int64()),  # 1 .. n, or 0 for the mean of the last two
+        ("row", pa.int64()),  # from 0, as `column`
         ("column", pa.int64()),
         ("value", pa.float64()),
     ]
 )
 
-DISPLACEMENTS = "displacements"
 DISPLACEMENTS_SCHEMA = pa.schema(
     [
         ("seed", pa.int64()),
@@ -62,7 +59,6 @@ DISPLACEMENTS_SCHEMA = pa.schema(
     ]
 )
 
-SPECTRUM = "spectrum"
 # The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
 # draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
 SPECTRUM_SCHEMA = pa.schema(
@@ -79,7 +75,6 @@ SPECTRUM_SCHEMA = pa.schema(
     ]
 )
 
-SPECTRA = "spectra"
 # What follows from the draws at each checkpoint, as `measure.spectrum` says it; the loss of
 # logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
 # `span k` is the share of M_k whose positions are so far apart.
@@ -104,21 +99,49 @@ SPECTRA_SCHEMA = pa.schema(
 )
 
 
-def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
-    """Writes one run's table of losses and the JSON document `about`, atomically."""
-    _write(path, losses, LOSS_SCHEMA, {"kind": KIND, "about": about})
+class Table(NamedTuple):
+    """A kind of table: what its document calls it, and its columns."""
+
+    kind: str
+    schema: pa.Schema
+
+    def write(self, path: str | Path, frame: pd.DataFrame, about: dict) -> None:
+        """Writes the columns in their order, and the JSON document `about`, atomically."""
+        table = pa.Table.from_pandas(frame, self.schema, preserve_index=False)
+        document = {"kind": self.kind, "about": about}
+        parquet.write_table(path, table.replace_schema_metadata(), document)
+
+    def read(self, path: str | Path) -> tuple[pd.DataFrame, dict]:
+        """The table in its order of rows, and its document. Raises `ArtifactError` naming a file
+        that is missing, damaged or of another kind."""
+        table, document = parquet.read_table(path, self.kind, self.schema)
+        return table.to_pandas(), document["about"]
+
+
+LOSSES = Table("losses", LOSS_SCHEMA)
+THEORY = Table("theory", THEORY_SCHEMA)
+MAPS = Table("maps", MAPS_SCHEMA)
+DISPLACEMENTS = Table("displacements", DISPLACEMENTS_SCHEMA)
+SPECTRUM = Table("spectrum", SPECTRUM_SCHEMA)
+SPECTRA = Table("spectra", SPECTRA_SCHEMA)
+
+write_losses = LOSSES.write
+read_theory = THEORY.read
+write_maps, read_maps = MAPS.write, MAPS.read
+write_displacements = DISPLACEMENTS.write
+write_spectrum, read_spectrum = SPECTRUM.write, SPECTRUM.read
+write_spectra, read_spectra = SPECTRA.write, SPECTRA.read
 
 
 def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
-    """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`.
-
-    Raises `ArtifactError` naming a file that is missing, damaged or not a table of losses.
-    """
-    frames = []
-    for seed, path in paths.items():
-        frame, _ = _read(path, KIND, LOSS_SCHEMA)
-        frames.append(frame.assign(seed=int(seed)))
+    """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`."""
+    frames = [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()]
     return pd.concat(frames, ignore_index=True)
+
+
+def read_displacements(path: str | Path) -> pd.DataFrame:
+    """The displacements of one model's runs (`measure.displacements`)."""
+    return DISPLACEMENTS.read(path)[0]
 
 
 def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
@@ -139,72 +162,7 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
         for field in THEORY_SCHEMA
     ]
     table = pa.Table.from_arrays(columns, schema=THEORY_SCHEMA)
-    parquet.write_table(path, table, {"kind": THEORY, "about": about})
-
-
-def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """A table written by `write_theory`, in its order of rows, and its document.
-
-    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
-    """
-    return _read(path, THEORY, THEORY_SCHEMA)
-
-
-def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
-    """Writes the maps of one run, an entry a row, and the JSON document `about`, atomically.
-
-    name: A, V or attention; step: of the checkpoint; layer: 1 .. n, or 0 for the mean of the last
-    two; row, column: from 0.
-    """
-    _write(path, maps, MAPS_SCHEMA, {"kind": MAPS, "about": about})
-
-
-def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """A table written by `write_maps`, and its document.
-
-    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
-    """
-    return _read(path, MAPS, MAPS_SCHEMA)
-
-
-def write_displacements(path: str | Path, displacements: pd.DataFrame, about: dict) -> None:
-    """Writes the displacements of one model's runs (`evaluation.displacements`), atomically."""
-    _write(path, displacements, DISPLACEMENTS_SCHEMA, {"kind": DISPLACEMENTS, "about": about})
-
-
-def read_displacements(path: str | Path) -> pd.DataFrame:
-    """A table written by `write_displacements`; `ArtifactError` names a file that is not one."""
-    return _read(path, DISPLACEMENTS, DISPLACEMENTS_SCHEMA)[0]
-
-
-def write_spectrum(path: str | Path, rows: pd.DataFrame, about: dict) -> None:
-    """Writes the draws of an order spectrum and the JSON document `about`, atomically."""
-    _write(path, rows, SPECTRUM_SCHEMA, {"kind": SPECTRUM, "about": about})
-
-
-def read_spectrum(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """Reads what `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
-    return _read(path, SPECTRUM, SPECTRUM_SCHEMA)
-
-
-def write_spectra(path: str | Path, found: pd.DataFrame, about: dict) -> None:
-    """Writes the order spectra of a run's checkpoints and the JSON document `about`, atomically."""
-    _write(path, found, SPECTRA_SCHEMA, {"kind": SPECTRA, "about": about})
-
-
-def read_spectra(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """Reads what `write_spectra` wrote; `ArtifactError` names a file that is not such a table."""
-    return _read(path, SPECTRA, SPECTRA_SCHEMA)
-
-
-def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:
-    table = pa.Table.from_pandas(frame, schema, preserve_index=False)
-    parquet.write_table(path, table.replace_schema_metadata(), document)
-
-
-def _read(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pd.DataFrame, dict]:
-    table, document = parquet.read_table(path, kind, schema)
-    return table.to_pandas(), document["about"]
+    parquet.write_table(path, table, {"kind": THEORY.kind, "about": about})
 
 
 def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
@@ -319,8 +277,16 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
     return documents
 
 
-def place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
-    """Where a target's sequences are, and how many of them to take; path: a split or a manifest."""
+def places(
+    targets: Mapping[str, dict], paths: Iterable[str | Path]
+) -> dict[str, tuple[str | Path, int | None]]:
+    """The file of the sequences of each target, and how many of them to take, None for all; paths:
+    of each target's split or manifest."""
+    pairs = zip(targets.items(), paths, strict=True)
+    return {name: _place(target, path) for (name, target), path in pairs}
+
+
+def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
     if "split" in target:
         return path, target["sequences"]
     name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"

@@ -18,6 +18,7 @@ from types import ModuleType
 from manybody.io.options import Block, Reference, inside, refers
 
 Adopting = refers("models", wanted="with parameters: source", fits=lambda model: model.adopts)
+FILES = 3  # that are named of a corpus of many
 TRUE = "expected an energy model with parameters: source; take one"  # the end of a refusal
 
 
@@ -75,3 +76,15 @@ def make(
     claims.write(module.claims(found), stem.with_name(f"{stem.name}.claims.csv"))
     with atomic(stem.with_name(f"{stem.name}.caption.rst")) as temporary:
         temporary.write_text(caption, encoding="utf-8")
+
+
+def own_texts(config: dict) -> dict[str, str]:
+    """The files of each corpus of one's own files that a source is made of, in words."""
+    used = {source.get("corpus") for source in config.get("sources", {}).values()}
+    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
+    return {
+        name: ", ".join(one["files"][:FILES])
+        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
+        for name, one in own.items()
+        if name in used
+    }

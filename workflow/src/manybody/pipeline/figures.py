@@ -4,11 +4,11 @@ import hashlib
 from functools import cache, cached_property
 from pathlib import Path
 
-from manybody.config.merge import own_texts
 from manybody.io.atomic import sha256, to_json
 from manybody.io.options import inside
 from manybody.papers import figure_module
 from manybody.papers import inputs as needed
+from manybody.papers.figure import own_texts
 from manybody.papers.inputs import Inputs, Key, distinct
 from manybody.pipeline.check import Config, ConfigError
 from manybody.pipeline.paths import Paths

@@ -5,31 +5,36 @@ from manybody.pipeline.check import ConfigError
 SPLITS = ("train", "validation", "test")
 
 
+TEMPLATES = {  # below the folder of results
+    "sequences": "sequences/{source}",
+    "hamiltonian": "sequences/{source}/hamiltonian.safetensors",
+    "model": "models/{source}/{model}/seed-{seed}/manifest.json",
+    "clone": "clones/{source}/{clone}/manifest.json",
+    "cards": "cards/{cards}.json",
+    "losses": "losses/{evaluation}/seed-{seed}.parquet",
+    "truth": "truths/{evaluation}.parquet",
+    "theory": "theory/{theory}.parquet",
+    "curve": "curves/{curve}.parquet",
+    "spectrum": "spectra/{spectrum}/seed-{seed}.parquet",
+    "displacements": "displacements/{source}/{model}.parquet",
+    "equations": "equations/{paper}/{figure}.parquet",
+    "maps": "maps/{source}/{model}/seed-{seed}.parquet",
+    "contacts": "contacts/{source}/{model}/seed-{seed}.parquet",
+    "figure": "figures/{paper}/{figure}",
+    "known": "known_contacts/{paper}/{figure}.parquet",
+}
+
+
 class Paths:
-    """Templates of the paths below the folder of results, and the files of entries of the config.
+    """Paths below the folder of results, a template of each name in `TEMPLATES`, and the files of
+    entries of the config.
 
     config: the checked config as mappings, which rules hand on to jobs.
     """
 
     def __init__(self, config: dict):
-        self.config = config
-        self.results = results = config["results"]
-        self.sequences = f"{results}/sequences/{{source}}"
-        self.hamiltonian = f"{self.sequences}/hamiltonian.safetensors"
-        self.model = f"{results}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
-        self.clone = f"{results}/clones/{{source}}/{{clone}}/manifest.json"
-        self.cards = f"{results}/cards/{{cards}}.json"
-        self.losses = f"{results}/losses/{{evaluation}}/seed-{{seed}}.parquet"
-        self.truth = f"{results}/truths/{{evaluation}}.parquet"
-        self.theory = f"{results}/theory/{{theory}}.parquet"
-        self.curve = f"{results}/curves/{{curve}}.parquet"
-        self.spectrum = f"{results}/spectra/{{spectrum}}/seed-{{seed}}.parquet"
-        self.displacements = f"{results}/displacements/{{source}}/{{model}}.parquet"
-        self.equations = f"{results}/equations/{{paper}}/{{figure}}.parquet"
-        self.maps = f"{results}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
-        self.contacts = f"{results}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
-        self.figure = f"{results}/figures/{{paper}}/{{figure}}"
-        self.known = f"{results}/known_contacts/{{paper}}/{{figure}}.parquet"
+        self.config, self.results = config, config["results"]
+        vars(self).update({name: f"{self.results}/{path}" for name, path in TEMPLATES.items()})
 
     def entry(self, block: str, name: str) -> dict:
         """The config's entry `block: name`. `ConfigError` names what is there where it is not."""

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from manybody.io.devices import accelerated, torch_threads
+from manybody.io.kept_steps import kept_steps
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
 from manybody.sampling.backends import open_chains
 from manybody.sampling.metropolis import advance
-from manybody.training import checkpoint_steps
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 
@@ -65,7 +65,7 @@ class Probe:
 
     def __init__(self, entry: dict, train: Sequences):
         self.recipe = {**entry["training"], "compile": False}
-        self.checkpoints = len(checkpoint_steps(self.recipe))
+        self.checkpoints = len(kept_steps(self.recipe))
         description = {key: entry[key] for key in entry.keys() - {"training", "init_seed"}}
         description |= {"vocabulary": train.vocabulary, "length": train.length}
         precision, threads = self.recipe["precision"], self.recipe.get("threads", 1)

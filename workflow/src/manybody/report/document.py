@@ -11,11 +11,11 @@ from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from manybody.config.merge import own_texts
 from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
 from manybody.papers.claims import VERDICTS
+from manybody.papers.figure import own_texts
 from manybody.report import provenance, scorecard
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -108,7 +108,7 @@ def write(
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=measured.RUN,
-        changes=list(provenance.differences(default, config)),
+        changes=provenance.changes(default, config),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Commit": provenance.commit(CHECKOUT),

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 from textwrap import shorten
@@ -14,6 +13,8 @@ from textwrap import shorten
 import pandas as pd
 import psutil
 import yaml
+
+from manybody.io.differences import differences
 
 # What the numbers hang on; those that the environment of the page's job has not got are left out.
 PACKAGES = (
@@ -26,17 +27,10 @@ GIGABYTE = 2**30
 MINUTE = 60.0
 
 
-def differences(default: dict, config: dict, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Keys whose values differ, each with the value in the default and in the config.
-
-    A mapping that only one of the two has is one row.
-    """
-    for key in dict.fromkeys([*default, *config]):
-        values = [part.get(key, NOTHING) for part in (default, config)]
-        if all(isinstance(value, dict) for value in values):
-            yield from differences(*values, f"{path}{key}.")
-        elif values[0] != values[1]:
-            yield (f"{path}{key}", *map(_text, values))
+def changes(default: dict, config: dict) -> list[tuple[str, str, str]]:
+    """Keys whose values differ, each with the value in the default and in the config, as text."""
+    found = differences(default, config, NOTHING)
+    return [(key, *map(_text, values)) for key, *values in found]
 
 
 def _text(value) -> str:

@@ -19,13 +19,14 @@ from torch.nn import functional
 from manybody.data import sequence_weights
 from manybody.io.atomic import sha256, write_json
 from manybody.io.devices import accelerated
+from manybody.io.kept_steps import kept_steps
 from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
-from manybody.training import checkpoint_steps, learning_rate
+from manybody.training import learning_rate
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 from manybody.training.run_files import (
@@ -133,7 +134,7 @@ class TrainingRun:
                 f"(compute.processes)",
                 "training.batch",
             )
-        self.checkpoints = checkpoint_steps(recipe)
+        self.checkpoints = kept_steps(recipe)
         self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
         self.about = settings | {
             "order": self.learner.model.about.order,

@@ -1,0 +1,44 @@
+"""What measurements share: rows, medians of alternating blocks, and processes of their own."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+
+def row(what: str, ours: float, baseline: float, unit: str, threads: int = 1) -> dict:
+    """A row of a table of speeds; ours is the faster one where `ratio` is above 1."""
+    return dict(
+        what=what, ours=ours, baseline=baseline, ratio=ours / baseline, unit=unit, threads=threads
+    )
+
+
+def seconds(call: Callable, *given) -> float:
+    """Seconds of a call."""
+    begin = time.perf_counter()
+    call(*given)
+    return time.perf_counter() - begin
+
+
+def medians(sides: Sequence[Callable[[], float]], blocks: int, warm: int = 0) -> list[float]:
+    """The median of what each side measures, in blocks that it takes its turn in, so that a busy
+    machine slows all alike; the first `warm` blocks, which compile, do not count."""
+    found = [[side() for side in sides] for _ in range(warm + blocks)]
+    return [statistics.median(rates) for rates in zip(*found[warm:], strict=True)]
+
+
+def said(module: str, *arguments: str, first: tuple[str, ...] = (), **environment: str) -> str:
+    """What `python -m module arguments` prints, whose memory and libraries are its own.
+
+    It finds what lies in the folders `first`, and every module that this process finds.
+    """
+    found = os.pathsep.join(filter(None, [*first, *sys.path]))
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": found} | environment,
+    ).stdout

@@ -1,0 +1,86 @@
+"""The order spectrum of a language model in a folder on a text, without a config."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from manybody.data import given, own_text, own_tokenizer, tokenizer
+from manybody.io.atomic import read_json, to_json
+from manybody.io.code_digest import code_digest
+from manybody.io.devices import pick
+from manybody.io.lease import lease
+from manybody.io.progress import Progress
+from manybody.io.refusal import Refusal
+from manybody.io.sequences import Sequences
+from manybody.io.tables import read_spectra, write_spectra
+from manybody.measure import spectra
+from manybody.models.pretrained import layout, series
+from manybody.training.series import adopt
+
+MOST, FEWEST = 1000, 4  # sequences of a text, half of which are contexts
+ANCHORED = {"size": 8, "least": 16}  # positions that are exchanged, and the fewest targets
+
+
+@contextmanager
+def measured(
+    model: str, text: str, length: int, orders: int, forwards: int, parts: Path
+) -> Iterator[tuple[pd.DataFrame, dict, list[str]]]:
+    """The spectra of a folder of weights, or of a series of them, on a text: a table in the columns
+    of `tables.SPECTRA_SCHEMA`, its document, and what in the folder is no checkpoint.
+
+    model: in save_pretrained layout, or a folder of checkpoint-N or step-N. `parts` keeps
+    sequences, the audit, draws and spectra, from which the same job goes on, until the block ends
+    well. `Refusal` says what of the model or the text cannot be used.
+    """
+    folders = [Path(found["folder"]) for found in series.found(model).values()]
+    for folder in folders:
+        layout.small_files([path.name for path in folder.iterdir()], str(folder))
+    last, whole = folders[-1], Path(model).expanduser()
+    objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
+    beside = (last, whole, *reversed(folders))
+    own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
+    files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
+    asked = [list(map(str, folders)), files, length, orders, forwards]
+    asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
+    job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
+    work, device = parts / job, pick("auto")
+    with lease(parts):
+        sequences, run = work / "text.parquet", work / "run" / "manifest.json"
+        if not sequences.is_file():
+            own_text.encode(text, own, length, MOST, sequences, "--text")
+        count = min(MOST, len(Sequences.open(sequences)))
+        if count < FEWEST:
+            raise Refusal(
+                f"found {text}, which makes {count} sequences of {length} tokens; expected at "
+                f"least {FEWEST}; give a longer text, or a smaller --length",
+                "--text",
+            )
+        if not run.is_file():
+            weights = {"architecture": "pretrained", "objective": objective, "weights": model}
+            about = {"source": Path(text).name, "model": whole.resolve().name}
+            adopt(weights, sequences, run.parent, work / "series.json", work, 0, about, device)
+        entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
+        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
+        entry |= {"passage": 0, **_anchored(length, forwards)}
+        kept = work / "spectra.parquet"
+        if not kept.is_file():
+            cost = sum(map(len, spectra.measured(run, "all"))) * forwards
+            threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
+            with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
+                given_files = run, sequences, entry, work / "draws", job, device, progress
+                write_spectra(kept, *spectra.measure(*given_files, threads, words))
+        table, about = read_spectra(kept)
+        yield table, about | {"spectrum": whole.name, "entry": entry}, series.checkpoints(whole)[1]
+        shutil.rmtree(parts)
+
+
+def _anchored(length: int, forwards: int) -> dict[str, dict]:
+    """The key `anchored` of the entry, where half of the forward passes are enough for it."""
+    targets = forwards // 2 // 2 ** ANCHORED["size"]
+    enough = targets >= ANCHORED["least"] and length > ANCHORED["size"]
+    return {"anchored": {"size": ANCHORED["size"], "targets": targets}} if enough else {}
