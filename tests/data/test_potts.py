@@ -13,8 +13,7 @@ from scipy.optimize import brentq
 from spin_sources import POTTS, check_splits, own_files, pair_law, run, tensors
 
 from benchmarks.potts_sampling import peer_parameters
-from manybody.data import gibbs, pair_gibbs
-from manybody.data import potts as source_of
+from manybody.data import gibbs, pair_gibbs, potts as source_of
 from manybody.data.hamiltonian import Hamiltonian, read_about
 from manybody.data.many_body import SPLITS, self_test
 from manybody.data.pair_gibbs_loops import REFRESH, refresh, scale

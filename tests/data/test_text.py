@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from corpora import SHARES, collected, joined, lines_corpus
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from manybody.data import SourceError, Unchanged, documents, text
 from manybody.data.documents import PIECE, Cutter, Documents

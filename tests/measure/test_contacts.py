@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manybody.data import alignment, potts
-from manybody.data import pair_gibbs as sampler
+from manybody.data import alignment, pair_gibbs as sampler, potts
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest

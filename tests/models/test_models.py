@@ -14,8 +14,7 @@ from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from manybody import models
 from manybody.models import ARCHITECTURES, build
-from manybody.models.factored import copies as of_copies
-from manybody.models.factored import network as factored
+from manybody.models.factored import copies as of_copies, network as factored
 
 BATCH, LENGTH, VOCABULARY = 5, 7, 9
 

@@ -13,8 +13,7 @@ from legible import faults
 
 from manybody import papers
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds
-from manybody.papers.your_model import map as passage_map
-from manybody.papers.your_model import spectrum
+from manybody.papers.your_model import map as passage_map, spectrum
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
 TABLES = {

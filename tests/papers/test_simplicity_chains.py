@@ -9,8 +9,7 @@ import planted_losses as planted
 import pytest
 from planted_losses import FIG3
 
-from manybody.papers import claims as records
-from manybody.papers import style
+from manybody.papers import claims as records, style
 from manybody.papers.simplicity import fig3, students
 
 SWEEP = np.arange(41)

@@ -7,8 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from planted_spectra import passage, series
 
-from manybody.papers.your_model import map as passage_map
-from manybody.papers.your_model import spectrum
+from manybody.papers.your_model import map as passage_map, spectrum
 
 
 def test_what_the_audit_doubts_is_hollow_and_beside_the_curves():

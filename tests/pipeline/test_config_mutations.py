@@ -11,8 +11,7 @@ from statistics import median
 import pytest
 import yaml
 from configs import load
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from snakemake.utils import update_config
 
 from manybody.pipeline.check import ConfigError, check

@@ -13,8 +13,7 @@ from benchmarks import naive
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.models import build as build_model
-from manybody.models import samplers
+from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
 from manybody.sampling import metropolis
 from manybody.sampling.backends import bytes_needed, open_chains

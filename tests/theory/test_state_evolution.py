@@ -8,8 +8,7 @@ import pytest
 from scipy.special import softmax
 
 from benchmarks import plain_monte_carlo as monte_carlo
-from manybody.theory.multi_index import channel
-from manybody.theory.multi_index import state_evolution as se
+from manybody.theory.multi_index import channel, state_evolution as se
 from manybody.theory.multi_index.samples import (
     Setting,
     averages,

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from manybody.theory.multi_index import channel as two_layers
-from manybody.theory.multi_index import channel_three as channel
-from manybody.theory.multi_index import deep
+from manybody.theory.multi_index import channel as two_layers, channel_three as channel, deep
 from manybody.theory.multi_index.samples import normals
 
 CASES = [  # c, variances of the layers

@@ -16,8 +16,7 @@ from manybody.io.sequences import Sequences
 from manybody.measure.contacts import factors
 from manybody.measure.intervals import margin
 from manybody.models import build
-from manybody.training import learning_curves as curves
-from manybody.training import pseudolikelihood as pl
+from manybody.training import learning_curves as curves, pseudolikelihood as pl
 from manybody.training.loop import train_files
 
 LENGTH, COLOURS = 6, 4

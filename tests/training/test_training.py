@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from manybody.io import checkpoints
-from manybody.io import lease as leases
+from manybody.io import checkpoints, lease as leases
 from manybody.io.atomic import ArtifactError
 from manybody.io.kept_steps import kept_steps
 from manybody.io.lease import lease

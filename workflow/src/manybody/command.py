@@ -72,8 +72,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.measure import own_model
     from manybody.papers import style
     from manybody.papers.simplicity.spectra import Spectra
-    from manybody.papers.your_model import map as passage_map
-    from manybody.papers.your_model import spectrum as orders_drawn
+    from manybody.papers.your_model import map as passage_map, spectrum as orders_drawn
 
     parts, passage = out.with_name(f".{out.name}.parts"), out.with_name(f"{out.name}-map")
     asked = model, text, length, orders, forwards, parts

@@ -9,8 +9,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from numba import config
-from numba import njit as njit
+from numba import config, njit as njit
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LOOPS = sorted(_PACKAGE.rglob("*loops.py"))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from manybody.io.atomic import sha256, to_json
 from manybody.io.options import inside
-from manybody.papers import figure_module
-from manybody.papers import inputs as needed
+from manybody.papers import figure_module, inputs as needed
 from manybody.papers.figure import own_texts
 from manybody.papers.inputs import Inputs, Key, distinct
 from manybody.pipeline.check import Config, ConfigError

@@ -12,8 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
 from manybody.io.atomic import atomic
-from manybody.measure import cards as measured
-from manybody.measure import chains
+from manybody.measure import cards as measured, chains
 from manybody.papers.claims import VERDICTS
 from manybody.papers.figure import own_texts
 from manybody.report import provenance, scorecard

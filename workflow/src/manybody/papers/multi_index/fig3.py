@@ -12,8 +12,7 @@ import pandas as pd
 
 from manybody.io import options
 from manybody.io.options import key, refers
-from manybody.papers import claims as records
-from manybody.papers import readings, style
+from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public

@@ -4,8 +4,7 @@ import math
 
 from manybody.io import options
 from manybody.io.options import key, refers
-from manybody.papers import claims as records
-from manybody.papers import style
+from manybody.papers import claims as records, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves

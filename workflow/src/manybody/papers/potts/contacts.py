@@ -10,9 +10,7 @@ import pandas as pd
 
 from manybody.io.options import Count, Seed, Text, key, refers
 from manybody.measure import contacts
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts
 from manybody.papers.style import points

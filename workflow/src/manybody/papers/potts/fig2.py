@@ -12,11 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from manybody.io.options import Block as Part
-from manybody.io.options import NotNegative, Seeds, Text, key, refers
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.io.options import Block as Part, NotNegative, Seeds, Text, key, refers
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Equations, Hamiltonian, Maps, Sequences, Trained
 from manybody.papers.potts import runs

@@ -15,9 +15,7 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import key, refers
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve, Theory
 from manybody.papers.potts.runs import above_zero

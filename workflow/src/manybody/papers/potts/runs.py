@@ -12,8 +12,7 @@ from manybody import models
 from manybody.data import gauge
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
-from manybody.papers import claims as records
-from manybody.papers import readings
+from manybody.papers import claims as records, readings
 from manybody.papers.claims import Comparison
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturation

@@ -16,12 +16,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from manybody.io.options import Block as Part
-from manybody.io.options import Text, different, key, refers
+from manybody.io.options import Block as Part, Text, different, key, refers
 from manybody.io.sequences import Sequences as StoredSequences
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION
 from manybody.papers.simplicity import crossed, learning, spectra, students

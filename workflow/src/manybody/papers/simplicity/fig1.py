@@ -6,8 +6,7 @@ import pandas as pd
 
 from manybody.io import tables as files
 from manybody.io.options import key
-from manybody.papers import claims as records
-from manybody.papers import style
+from manybody.papers import claims as records, style
 from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.students import (
     Evaluated,

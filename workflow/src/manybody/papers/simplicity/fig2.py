@@ -14,8 +14,7 @@ import pandas as pd
 
 from manybody.papers import style
 from manybody.papers.claims import STRICT, Claim, Comparison, above, near
-from manybody.papers.simplicity import fig2_seeds as of_seeds
-from manybody.papers.simplicity import staircase
+from manybody.papers.simplicity import fig2_seeds as of_seeds, staircase
 from manybody.papers.simplicity.staircase import (
     CLOSED,
     EXACT,

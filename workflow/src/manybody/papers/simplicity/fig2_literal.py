@@ -4,9 +4,7 @@ from dataclasses import replace
 from string import ascii_lowercase
 
 from manybody.io.options import key
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
 

@@ -8,13 +8,11 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables as files
-from manybody.io.options import Block as Options
-from manybody.io.options import key, refers
+from manybody.io.options import Block as Options, key, refers
 from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
 from manybody.measure.intervals import ERRORS
 from manybody.models import labels
-from manybody.papers import claims as records
-from manybody.papers import style
+from manybody.papers import claims as records, style
 from manybody.papers.simplicity import answers, learning
 from manybody.papers.simplicity.students import (
     DRIFT,
@@ -24,11 +22,11 @@ from manybody.papers.simplicity.students import (
     Pair,
     Run,
     StudentFigure,
+    StudentInputs as Inputs,
     Test,
     agreement,
     read_evaluated,
 )
-from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
 TITLES = {"a": "generators on test text", "b": "their chains", "c": "student on clones"}

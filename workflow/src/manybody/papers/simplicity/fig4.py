@@ -7,8 +7,7 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import key
-from manybody.papers import claims as records
-from manybody.papers import style
+from manybody.papers import claims as records, style
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.students import (
@@ -17,13 +16,13 @@ from manybody.papers.simplicity.students import (
     Kept,
     Pair,
     StudentFigure,
+    StudentInputs as Inputs,
     Target,
     Targets,
     Test,
     read_evaluated,
     read_student,
 )
-from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}

@@ -2,8 +2,7 @@
 
 from manybody.papers import claims as records
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.fig4 import Block as Figure4
-from manybody.papers.simplicity.fig4 import Inputs, Tables, draw, tables
+from manybody.papers.simplicity.fig4 import Block as Figure4, Inputs, Tables, draw, tables
 
 __all__ = ["Block", "Inputs", "Tables", "caption", "claims", "draw", "tables"]
 

@@ -1,8 +1,15 @@
 """Figure 5: a causal student learns low orders first, by its next-token loss. As figure 4."""
 
 from manybody.papers import claims as records
-from manybody.papers.simplicity.fig4 import Block as Figure4
-from manybody.papers.simplicity.fig4 import Inputs, Tables, claims_of, draw, panels, tables
+from manybody.papers.simplicity.fig4 import (
+    Block as Figure4,
+    Inputs,
+    Tables,
+    claims_of,
+    draw,
+    panels,
+    tables,
+)
 
 __all__ = ["Block", "Inputs", "Tables", "caption", "claims", "draw", "tables"]
 

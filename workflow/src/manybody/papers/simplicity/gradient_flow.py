@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.io.options import key, refers
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.readings import Table
 

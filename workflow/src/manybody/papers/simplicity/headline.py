@@ -13,12 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from manybody.io.options import Block as Part
-from manybody.io.options import key
+from manybody.io.options import Block as Part, key
 from manybody.models import labels
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
 from manybody.papers.simplicity import comparison, learning, students

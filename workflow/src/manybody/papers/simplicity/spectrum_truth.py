@@ -7,9 +7,7 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import key, refers
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import readings, style
+from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.figure import TRUE, Figure
 from manybody.papers.simplicity import spectra
 

@@ -16,8 +16,7 @@ import pandas as pd
 
 from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
-from manybody.papers import inputs as needed
-from manybody.papers import readings
+from manybody.papers import inputs as needed, readings
 from manybody.papers.claims import Claim, Comparison, judged, not_run
 from manybody.papers.figure import Adopting, Figure
 

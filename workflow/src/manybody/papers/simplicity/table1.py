@@ -9,9 +9,7 @@ from manybody.io.manifest import Manifest
 from manybody.io.options import Seed, key, numbered, refers
 from manybody.io.sequences import Sequences, Symbols
 from manybody.models import labels
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 
 START = "start: test text"

@@ -7,11 +7,8 @@ a panel of each student's times: x is k, y a step, y_err the standard error of l
 import itertools
 
 from manybody.io import tables as stored
-from manybody.io.options import Block as Part
-from manybody.io.options import Text, different, key, refers
-from manybody.papers import claims as records
-from manybody.papers import inputs as needed
-from manybody.papers import style
+from manybody.io.options import Block as Part, Text, different, key, refers
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND

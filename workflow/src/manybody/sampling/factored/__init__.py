@@ -15,8 +15,7 @@ from manybody.models.base import Model
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains
 from manybody.sampling.factored.by_order import GibbsChains, OrderChains
-from manybody.sampling.factored.copies import ExplicitChains as ExplicitChains
-from manybody.sampling.factored.copies import read
+from manybody.sampling.factored.copies import ExplicitChains as ExplicitChains, read
 from manybody.sampling.factored.deep_loops import LoopedChains
 from manybody.sampling.factored.three_layers import TripleChains
 from manybody.sampling.factored.two_layers import PairedChains

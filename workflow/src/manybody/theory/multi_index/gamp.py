@@ -29,8 +29,7 @@ from threadpoolctl import threadpool_limits
 from manybody.io.progress import Progress
 from manybody.io.theory_rows import joined
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
-from manybody.theory.multi_index.samples import controlled
-from manybody.theory.multi_index.samples import normals as sobol
+from manybody.theory.multi_index.samples import controlled, normals as sobol
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
