@@ -145,14 +145,16 @@ def test_captions_name_no_corpus_that_is_not_in_use():
     assert "letters.txt" not in found["potts/fig2"] + found["simplicity/fig2"]
 
 
-def test_of_many_files_some_are_named_and_a_text_that_is_not_used_is_not():
+def test_of_many_files_some_are_named():
     many = OWN | {"files": ["a_.txt", "b.txt", "c.txt", "d.txt", "e.txt"]}
     config = load()
-    update_config(config, {"corpora": {"many": many, "spare": OWN}})
+    update_config(config, {"corpora": {"many": many}})
     config["sources"]["docs"]["corpus"] = "many"
     assert own_texts(config) == {"many": "a_.txt, b.txt, c.txt and 2 more"}
     assert not any(map(faults, captions(of_config(config=config)).values()))
-    # A corpus that no figure is made of, although its name is that of another source.
+
+
+def test_a_text_that_no_figure_is_made_of_is_not_named():
     config = load()
     config["corpora"]["docs"] = OWN
     config["sources"]["aside"] = config["sources"]["docs"] | {"corpus": "docs"}
