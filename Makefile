@@ -14,7 +14,7 @@ export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
 INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures resume why prune test test-system test-all config lock audit
+.PHONY: help env figures gallery resume why prune test test-system test-all config lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ env: ## the virtual environment, from the hash-locked list
 
 figures: env ## every figure of the default configuration (minutes)
 	$(INSIDE) snakemake --cores all $(ARGS)
+
+# Copies of what the demo shows, for docs/results.md; docs/gallery/runs.csv has each picture's commit.
+gallery: env ## pictures, tables and claims of the demo to docs/gallery, then docs/results.md
+	@$(INSIDE) PYTHONPATH=workflow/src:workflow python workflow/schemas/results.py "$$RESULTS"
+	@$(MAKE) --no-print-directory config
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running "$$RESULTS" $(ARGS)

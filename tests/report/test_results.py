@@ -72,3 +72,32 @@ def test_references_of_claims_are_those_of_the_papers():
     }
     assert found <= known
     assert {paper for paper, _ in found} == {paper for paper, _ in known}
+
+
+def test_the_gallery_has_pictures_tables_and_records_of_a_run_with_its_commit(root, tmp_path):
+    run = tmp_path / "run"
+    for paper, figure, claim in (("potts", "fig3", RECORD), ("simplicity", "fig4", FOUND)):
+        stem = run / "figures" / paper / figure
+        stem.parent.mkdir(parents=True)
+        stem.with_suffix(".png").write_bytes(paper.encode())
+        stem.with_suffix(".csv").write_text("series,seed,y\na,mean,0.123456789\n")
+        claims.write([claim], stem.with_suffix(".claims.csv"))
+    (run / "scorecard.md").write_text("# Scorecard\n")
+    gallery = root / results.GALLERY
+    old = "picture,config,commit\nlab/fig1.png,lab,abc\nfig4.png,old,old\n"
+    (gallery / results.RUNS).write_text(old)
+    results.gather(run, root)
+    assert (gallery / "potts-fig3.png").read_bytes() == b"potts"
+    assert (gallery / "fig4.csv").read_text() == "series,seed,y\na,mean,0.12346\n"
+    assert [one.id for one in claims.read(gallery / "claims.csv")] == [RECORD.id, FOUND.id]
+    rows = [line.split(",")[:2] for line in (gallery / results.RUNS).read_text().splitlines()]
+    own = ["fig4.png", "config/config.yaml"], ["potts-fig3.png", "config/config.yaml"]
+    assert rows == [["picture", "config"], own[0], ["lab/fig1.png", "lab"], own[1]]
+
+
+def test_every_picture_of_the_gallery_has_its_commit_and_tables_are_small():
+    folder = ROOT / results.GALLERY
+    with (folder / results.RUNS).open(encoding="utf-8", newline="") as opened:
+        named = {row["picture"] for row in csv.DictReader(opened) if row["commit"]}
+    assert named == {str(path.relative_to(folder)) for path in folder.rglob("*.png")}
+    assert sum(path.stat().st_size for path in folder.rglob("*.csv")) < 2**20

@@ -3,16 +3,25 @@
 A field is `[[run:paper/figure/name]]`, the number of a record with its interval, or
 `[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[table paper]]` is the table
 of the demo's records of a paper, `[[beyond]]` that of what was found beyond the papers.
+
+    python workflow/schemas/results.py RESULTS
+
+copies pictures, tables and records of the demo's results to docs/gallery first (`make gallery`).
 """
 
 import re
+import shutil
+import sys
 from pathlib import Path
+
+import pandas as pd
 
 from manybody.papers import claims
 from manybody.papers.claims import Claim
+from manybody.report.provenance import commit
 
 TEMPLATE, PAGE = Path("docs/results.in.md"), Path("docs/results.md")
-GALLERY = Path("docs/gallery")
+GALLERY, RUNS = Path("docs/gallery"), "runs.csv"
 RECORDS = {
     "": "claims.csv",
     "lab": "lab/claims.csv",
@@ -60,12 +69,38 @@ def _row(claim: Claim) -> str:
     paper, figure, _ = claim.id.split("/")
     run = claim.verdict != "not-run"
     number = claims.written(claim.value, claim.low, claim.high) if run else ""
-    stem = figure if paper == "simplicity" else f"{paper}-{figure}"
-    picture = f"[{figure}](gallery/{stem}.png)"
+    picture = f"[{figure}](gallery/{_stem(paper, figure)}.png)"
     cells = (claim.cited, f"**{claim.verdict}**" if run else claim.verdict, number, picture)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _stem(paper: str, figure: str) -> str:
+    return figure if paper == "simplicity" else f"{paper}-{figure}"
+
+
+def gather(folder: Path, root: Path) -> None:
+    """Copies pictures, tables (to five digits) and claims of the demo in `folder` to docs/gallery,
+    and writes beside each picture's name the commit of the checkout."""
+    gallery, found, drawn = root / GALLERY, [], []
+    for picture in sorted((folder / "figures").glob("*/*.png")):
+        stem = _stem(picture.parent.name, picture.stem)
+        shutil.copyfile(picture, gallery / f"{stem}.png")
+        table = pd.read_csv(picture.with_suffix(".csv"), dtype={"seed": str})
+        table.to_csv(gallery / f"{stem}.csv", index=False, float_format="%.5g")
+        found += claims.read(picture.with_suffix(".claims.csv"))
+        drawn.append([f"{stem}.png", "config/config.yaml", commit(root)])
+    claims.write(found, gallery / RECORDS[""])
+    shutil.copyfile(folder / "scorecard.md", gallery / "scorecard.md")
+    runs = pd.read_csv(gallery / RUNS)
+    others = runs[~runs["picture"].isin([name for name, *_ in drawn])]
+    runs = pd.concat([others, pd.DataFrame(drawn, columns=runs.columns)])
+    runs.sort_values("picture").to_csv(gallery / RUNS, index=False)
 
 
 def page(root: Path) -> str:
     """docs/results.md of a repository."""
     return filled((root / TEMPLATE).read_text(encoding="utf-8"), root)
+
+
+if __name__ == "__main__":
+    gather(Path(sys.argv[1]), Path())
