@@ -22,6 +22,7 @@ from manybody.report.provenance import commit
 
 TEMPLATE, PAGE = Path("docs/results.in.md"), Path("docs/results.md")
 GALLERY, RUNS = Path("docs/gallery"), "runs.csv"
+ROWS = 3000  # of a table that is packed
 RECORDS = {
     "": "claims.csv",
     "lab": "lab/claims.csv",
@@ -86,7 +87,8 @@ def gather(folder: Path, root: Path) -> None:
         stem = _stem(picture.parent.name, picture.stem)
         shutil.copyfile(picture, gallery / f"{stem}.png")
         table = pd.read_csv(picture.with_suffix(".csv"), dtype={"seed": str})
-        table.to_csv(gallery / f"{stem}.csv", index=False, float_format="%.5g")
+        packed = ".gz" if len(table) > ROWS else ""
+        table.to_csv(gallery / f"{stem}.csv{packed}", index=False, float_format="%.5g")
         found += claims.read(picture.with_suffix(".claims.csv"))
         drawn.append([f"{stem}.png", "config/config.yaml", commit(root)])
     claims.write(found, gallery / RECORDS[""])
