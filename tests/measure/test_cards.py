@@ -40,15 +40,13 @@ CHAINED = {
 }
 COUNTED = {"pairs": ("maximum-entropy", 2), "triples": ("kneser-ney", 3)}
 # What a kind of clone does not have: all else is a value.
-EXACT = {"states.sweep", "scores", "paired", "rhat", "kept"}
+EXACT = {"agree", "rhat", "kept"}
 NEVER = {
-    **{name: {"paired"} for name in ("annealed", "reference", "tempered")},
+    **{name: {"agree"} for name in CHAINED},
     "raw": set(),
     "noise": set(),
-    **{name: {"paired", "order"} for name in ("norm", "brook", "gibbs")},
-    "ancestral": {*EXACT, "order"},
-    "pairs": {*EXACT, "start", "seed", "step"},
-    "triples": {*EXACT, "start", "seed", "step"},
+    "ancestral": EXACT,
+    **{name: {*EXACT, "states.sweep"} for name in COUNTED},
 }
 
 
@@ -134,7 +132,6 @@ def test_all_kinds_of_clones_are_tried():
     samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
     assert samplers == set(NEEDS) == set(clones.SAMPLERS)
     assert {given.get("energy", "raw") for given in CHAINED.values()} == set(ENERGIES)
-    assert {smoothing for smoothing, _ in COUNTED.values()} == set(clones.SMOOTHINGS)
 
 
 @pytest.mark.parametrize("name", [*CHAINED, *COUNTED])
@@ -142,12 +139,11 @@ def test_a_card_has_every_value_of_its_kind(run, name):
     card, exact = run.cards[name], name in (*COUNTED, "ancestral")
     assert lacking(card) == NEVER[name]
     assert card.model_dump().keys() == cards.Card.model_fields.keys()
-    assert (cards.drawing(card, run.cards.values()) is None) == exact
     said = card.sentence()
     assert "None" not in said
     assert f"{card.states[-1].called} (" in said
     tokens = " of next tokens" if exact else ""
-    assert f"loss{tokens} is {cards.rounded(card.text)} on text" in said
+    assert f"loss{tokens} is {cards.rounded(card.text.loss)} on text" in said
     assert ("R-hat" in said) != exact
     assert card.why in said
 
@@ -155,12 +151,13 @@ def test_a_card_has_every_value_of_its_kind(run, name):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("raw", "Metropolis-Hastings by the raw score"),
-        ("reference", "heat bath by the reference score"),
-        ("gibbs", "masked-conditional Gibbs, of no energy"),
-        ("annealed", "score, 2 sweeps of annealing from inverse temperature 0.5"),
-        ("tempered", "score, 2 inverse temperatures down to 0.6"),
-        ("ancestral", "token by token"),
+        ("raw", "Metropolis-Hastings by the raw score, from test sequences"),
+        ("noise", "Metropolis-Hastings by the raw score, from unigram noise"),
+        ("reference", "heat bath by the reference score, from test sequences"),
+        ("gibbs", "masked-conditional Gibbs, of no energy, from test sequences"),
+        ("annealed", "2 sweeps of annealing from inverse temperature 0.5, from test sequences"),
+        ("tempered", "score, 2 inverse temperatures down to 0.6, from test sequences"),
+        ("ancestral", "token by token, from test sequences"),
     ],
 )
 def test_samplers_are_said_in_words(run, name, said):
@@ -182,12 +179,12 @@ def test_losses_are_those_of_the_generator(run, name):
     if name != "noise":
         rows = mb.read_sequences(path.parent / "starts.parquet").tokens
     text = mb.losses(model, rows)
-    assert card.text[0] == pytest.approx(text.mean(), abs=1e-5)
+    assert card.text.loss[0] == pytest.approx(text.mean(), abs=1e-5)
     error = text.std(ddof=1) / CHAINS**0.5
-    assert card.text[1] == pytest.approx(error, rel=1e-3)
+    assert card.text.loss[1] == pytest.approx(error, rel=1e-3)
     for state in card.states:
-        sweep = 1 if name == "ancestral" else state.sweep
-        own = mb.losses(model, mb.read_sequences(path.parent / f"sweep-{sweep}.parquet").tokens)
+        drawn = mb.read_sequences(path.parent / f"sweep-{state.sweep}.parquet")
+        own = mb.losses(model, drawn.tokens)
         assert state.loss[0] == pytest.approx(own.mean(), abs=1e-5)
 
 
@@ -204,41 +201,41 @@ def test_distances_and_copies_are_those_of_counting(run):
                 for place in range(LENGTH - order + 1)
             ]
             laws.append({gram: count / len(grams) for gram, count in Counter(grams).items()})
-        distance = getattr(card.states[-1], name)
+        distance = [getattr(measured, name) for measured in (card.states[-1], card.text)]
         for law, found in zip(laws[1:], distance, strict=True):
             away = sum(abs(law.get(gram, 0) - laws[0].get(gram, 0)) for gram in {*law, *laws[0]})
             assert found == pytest.approx(away / 2)
     stream = [token for row in train for token in row]
     known = {tuple(stream[place : place + 8]) for place in range(len(stream) - 7)}
     runs = [tuple(row[place : place + 8]) in known for row in tokens for place in (0, 1)]
-    assert card.states[-1].copied[0] == pytest.approx(np.mean(runs))
+    assert card.states[-1].copied == pytest.approx(np.mean(runs))
 
 
-def test_scores_and_diagnostics_are_the_trace(run):
+def test_diagnostics_are_those_of_the_trace(run):
     card, trace = run.cards["raw"], pd.read_parquet(run.clones["raw"][0].parent / "trace.parquet")
-    sweeps, values, _ = zip(*card.scores, strict=True)
-    assert sweeps == tuple(range(41))
-    assert values == pytest.approx(trace["score"])
     assert card.rhat == trace["rhat"].iloc[-1]
     assert card.effective == trace["effective_samples"].iloc[-1]
     assert card.kept == pytest.approx(1 - trace["changed"].iloc[-1])
 
 
-def test_many_sweeps_are_thinned_between_the_first_and_the_last():
-    trace = pd.DataFrame({name: np.arange(1001.0) for name in ("sweep", "score", "score_se")})
-    sweeps, values, _ = zip(*clones._scores(trace), strict=True)
-    assert (len(sweeps), sweeps[0], sweeps[-1]) == (clones.POINTS, 0, 1000)
-    assert values == sweeps
-
-
 def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
     text, noise = run.cards["raw"], run.cards["noise"]
-    assert (text.paired.name, noise.paired.name, text.paired.sweep) == ("noise", "raw", 40)
-    assert text.paired.score == noise.paired.score
-    apart = noise.states[-1].loss[0] - text.states[-1].loss[0]
-    assert text.paired.loss[0] == pytest.approx(apart)
+    numbers = {}
+    for column, error in (("score", "score_se"), ("loss", None)):
+        ends = [
+            tables.read_trace(run.clones[name][0])[1].iloc[-1] if error else card.states[-1].loss
+            for name, card in (("raw", text), ("noise", noise))
+        ]
+        (low, low_se), (high, high_se) = (each[[column, error]] if error else each for each in ends)
+        numbers[column] = cards.rounded((high - low, np.hypot(low_se, high_se)))
+    said = (
+        f"after 40 sweeps, noise less text: scores {numbers['score']}, own losses "
+        f"{numbers['loss']} nats a token)"
+    )
+    assert f"(beside noise {said}" in text.why
+    assert f"(beside raw {said}" in noise.why
     # Of an untrained model, whose law is nearly that of independent tokens.
-    assert text.paired.agree == noise.paired.agree == "yes"
+    assert text.agree == noise.agree == "yes"
     assert [state.called for state in text.states] == ["the state after 4 sweeps", "a sample"]
     assert "chains from text and from noise agree" in text.why
     # Chains without a pair are not called a sample, however well they mix.
@@ -261,7 +258,7 @@ def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
     monkeypatch.setattr(tables, "read_trace", other)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
-    assert [card.paired.agree for card in found] == ["no", "no"]
+    assert [card.agree for card in found] == ["no", "no"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
 
 
@@ -269,22 +266,22 @@ def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
     monkeypatch.setattr(clones, "PAIRED_LOSS_TOLERANCE", 1e-4)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
-    assert [card.paired.agree for card in found] == ["undecided", "undecided"]
+    assert [card.agree for card in found] == ["undecided", "undecided"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
     assert "may agree or not" in found[0].why
 
 
 def test_chains_of_another_generator_or_score_are_no_pair(run):
-    assert run.cards["norm"].paired is None
+    assert run.cards["norm"].agree is None
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     pairs = [run.clones["gibbs"], run.clones["noise"]]
-    assert all(card.paired is None for card in clones.describe(pairs, [], *ends))
+    assert all(card.agree is None for card in clones.describe(pairs, [], *ends))
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        dict(generator={"step": 3, "seed": 1}),
+        dict(generator={"seed": 1}),
         dict(sampler="heat-bath"),
         dict(energy="norm"),
         dict(gauge="zero-sum"),
@@ -301,16 +298,19 @@ def test_chains_that_differ_by_more_than_their_start_are_no_pair(run, changed, m
 
     def pair():
         both = [clones._Chains(*run.clones[name], text, test, "cpu") for name in ("raw", "noise")]
-        return clones._paired(both[0], both)[0]
+        return clones._paired(both[0], both)[:2]
 
-    assert pair().name == "noise"
+    assert pair() == ("yes", 40)
 
     def other(path):
         about, trace = read(path)
-        return about | (changed if path.parent.name == "noise" else {}), trace
+        if path.parent.name == "noise":
+            generator = about["generator"] | changed.get("generator", {})
+            about |= changed | {"generator": generator}
+        return about, trace
 
     monkeypatch.setattr(tables, "read_trace", other)
-    assert pair() is None
+    assert pair() == (None, -1)
 
 
 def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
@@ -336,7 +336,7 @@ def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
 def test_copies_of_n_grams_are_said_above_five_percent(run):
     card = run.cards["triples"]
     for share, said in ((0.049, False), (0.051, True)):
-        state = card.states[0].model_copy(update={"copied": (share, 0.0)})
+        state = card.states[0].model_copy(update={"copied": share})
         one = card.model_copy(update={"states": [state]})
         assert state.copies == said
         assert ("5% of its runs of 8 tokens stand in the training text" in
@@ -350,7 +350,7 @@ def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
     about["card"]["loss"] |= dict(text=None, masked=None, impossible=1.0)
     mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
     card = clones._n_gram_card(run.folder / "never.parquet")
-    assert "text" in lacking(card)
+    assert card.text.loss is None
     assert "gives 100% of the test sequences no probability" in card.sentence()
 
 
@@ -361,7 +361,7 @@ def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
         (lambda card: card.update(rhat="low"), r"cards\.0\.rhat"),
         (lambda card: card.update(more=1), r"cards\.0\.more: Extra inputs"),
         (lambda card: card["states"].clear(), r"cards\.0\.states: List should have at least 1"),
-        (lambda card: card.update(paired={}), r"cards\.0\.paired"),
+        (lambda card: card.update(text={}), r"cards\.0\.text\.loss: Field required"),
     ],
 )
 def test_a_card_that_is_not_whole_is_refused_by_file_and_key(run, tmp_path, change, said):
@@ -373,6 +373,5 @@ def test_a_card_that_is_not_whole_is_refused_by_file_and_key(run, tmp_path, chan
 
 
 def test_a_value_that_is_no_number_is_no_card():
-    compared = dict(name="noise", sweep=1, score=(float("nan"), 1.0), loss=(0.0, 1.0), agree="no")
     with pytest.raises(ValueError, match="finite"):
-        cards.Paired(**compared)
+        cards.Measured(loss=(float("nan"), 1.0), unigram=0.1, bigram=0.2, copied=None)

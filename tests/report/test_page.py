@@ -145,14 +145,11 @@ def test_a_card_is_a_row_a_sweep_that_leads_to_how_it_was_made(page):
         assert value in rows[2]
     assert "a sample" in rows[5]
     assert "the state after 2 sweeps" in rows[1]
-    assert page.source.count("<polyline") == 4
     for name in ("n2", "n2-noise", "trigrams"):
         assert f"#clone-docs-{name}" in page.values("href")
         assert f"clone-docs-{name}" in page.values("id")
-    for text in ("model n2 of seed 0 at step 10, order 3.", "It is a sample: it is drawn exactly.",
-                 "Drawn by Metropolis-Hastings by the raw score, from test sequences.",
-                 "Beside n2-noise after 20 sweeps, noise less text: scores -0.40 ± 0.10, own "
-                 "losses 0.200 ± 0.050", "−E / L, from -3.00 to 3.00 nats a token, over 20",
+    for text in ("model n2 of seed 0 at step 10. Drawn", "It is a sample: it is drawn exactly.",
+                 "Drawn by Metropolis-Hastings by the raw score, from test sequences. It is",
                  "the state after 20 sweeps: the chains <do> not agree; chains"):  # fmt: skip
         assert text in " ".join(page.text.split())
 
@@ -163,13 +160,13 @@ def test_a_caption_says_what_the_figures_clones_are(page):
     for said in (
         "1 of 2 are samples, the others states that sweeps have left.",
         "n2, n = 2, order 3, rank 8: the state after 2 sweeps (Metropolis-Hastings by the raw "
-        "score from test sequences); its generator's loss is 2.987 ± 0.065 on text and 1.213 ± "
+        "score, from test sequences); its generator's loss is 2.987 ± 0.065 on text and 1.213 ± "
         "0.025 on the clone; off the training text by 0.51 in "
         "unigrams and 0.80 in bigrams (as much test text by 0.11 and 0.55); in 20 sweeps R-hat "
         "3.06 and 217 effective samples; the chains <do> not agree; "
         "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
         "training text (19% of those of test text).",
-        "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score); its",
+        "trigrams, n = 2, order 3, rank 8: a sample (token by token); its",
     ):
         assert said in text
 

@@ -288,8 +288,8 @@ def test_clones_of_figures_have_cards(results):
     last = curves[curves["step"] == curves["step"].max()].set_index("target")["loss"]
     bert = quartets["quartets-bert"]
     assert bert.states[-1].loss[0] == pytest.approx(last["own"], abs=1e-5)
-    assert bert.text[0] == pytest.approx(last["original"], abs=1e-5)
-    assert quartets["pairs"].states[0].called == "a sample"
+    assert bert.text.loss[0] == pytest.approx(last["original"], abs=1e-5)
+    assert quartets["pairs"].states[0].sample
     assert "too few sweeps" in family["family"].why
     path = results / "clones/family/family/manifest.json"
     assert family["family"].digest == sha256(path)

@@ -15,10 +15,7 @@ from manybody.data import COPIED, RUN
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError, read_json, write_json
 
-WIDE, HIGH = 120, 36  # of a drawing, in its own units
-
 Estimate = tuple[float, float]  # a value and its standard error
-Beside = tuple[float, float]  # of the clone, and of as many test sequences
 
 
 class Part(BaseModel):
@@ -27,30 +24,30 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class State(Part):
+class Measured(Part):
+    """Sequences beside a generator and the training text that it learned."""
+
+    loss: Estimate | None  # the generator's on them, nats a token
+    unigram: float  # total variation of pooled frequencies to the training text
+    bigram: float
+    copied: float | None  # share of the runs of 8 tokens that stand in the training text
+
+
+class State(Measured):
     """A clone after some sweeps."""
 
     sweep: int | None
-    loss: Estimate  # the generator's on it, nats a token
-    unigram: Beside  # total variation of pooled frequencies to the training text
-    bigram: Beside
-    copied: Beside | None  # share of the runs of 8 tokens that stand in the training text
-    called: str  # "a sample", or "the state after n sweeps"
+    sample: bool
+
+    @property
+    def called(self) -> str:
+        """Its name in sentences: a sample, or the state that so many sweeps have left."""
+        return "a sample" if self.sample else f"the state after {self.sweep} sweeps"
 
     @property
     def copies(self) -> bool:
         """True where so much of it stands in the training text that it is said to be a copy."""
-        return self.copied is not None and self.copied[0] > COPIED
-
-
-class Paired(Part):
-    """The same clone from the other start; differences are noise less text, in nats a token."""
-
-    name: str
-    sweep: int  # the last that both have saved
-    score: Estimate  # difference of -E / L
-    loss: Estimate  # difference of the generator's own loss
-    agree: Literal["yes", "undecided", "no"]
+        return self.copied is not None and self.copied > COPIED
 
 
 class Card(Part):
@@ -60,21 +57,16 @@ class Card(Part):
     source: str  # of the text
     digest: str  # sha256 of the clone's manifest, or of the file of sequences
     label: str  # of the generator, in words, with the order
-    model: str  # the generator's entry of the config: of `models`, or the source of n-grams
-    seed: int | None
-    step: int | None
-    order: int | None  # of interaction, where one bounds the generator
-    sampler: str  # in words, with the score
-    start: str | None
-    text: Estimate | None  # the generator's loss on test sequences, nats a token
+    model: str  # of the config, with seed and step of its run, or the source of n-grams
+    sampler: str  # in words, with the score and what chains start from
+    text: Measured  # as many test sequences
     task: Literal["masked", "next"]  # of losses: a token given all others, or those before it
     states: list[State] = Field(min_length=1)  # saved sweeps, in order
-    scores: list[tuple[int, float, float]] | None  # sweep, mean -E / L (nats a token), error
-    paired: Paired | None
+    agree: Literal["yes", "undecided", "no"] | None  # chains from text and from noise
     rhat: float | None  # split R-hat of the score, second half of the sweeps
     effective: float | None  # independent draws that the chains are worth
     kept: float | None  # share of the positions that hold the token of the start, last sweep
-    why: str  # what calls it a sample, or keeps it from being called one
+    why: str  # what calls it a sample, or keeps it from being called one, with numbers of the pair
 
     def state(self, sweep: int | None = None) -> State:
         """The state after a saved sweep, the last by default."""
@@ -83,24 +75,24 @@ class Card(Part):
     def sentence(self, sweep: int | None = None) -> str:
         """All that is to be known of a clone after a saved sweep, the last by default."""
         state = self.state(sweep)
-        start = f" from {self.start}" if self.start else ""
         tokens = " of next tokens" if self.task == "next" else ""
         parts = [
-            f"{self.label}: {state.called} ({self.sampler}{start})",
-            f"its generator's loss{tokens} is {rounded(self.text)} on text and "
+            f"{self.label}: {state.called} ({self.sampler})",
+            f"its generator's loss{tokens} is {rounded(self.text.loss)} on text and "
             f"{rounded(state.loss)} on the clone",
-            f"off the training text by {state.unigram[0]:.2f} in unigrams and "
-            f"{state.bigram[0]:.2f} in bigrams (as much test text by {state.unigram[1]:.2f} and "
-            f"{state.bigram[1]:.2f})",
+            f"off the training text by {state.unigram:.2f} in unigrams and {state.bigram:.2f} in "
+            f"bigrams (as much test text by {self.text.unigram:.2f} and {self.text.bigram:.2f})",
         ]
         if self.rhat is not None:
-            effective = f"{rounded(self.effective, '.0f')} effective samples"
-            parts.append(f"in {self.scores[-1][0]} sweeps R-hat {self.rhat:.2f} and {effective}")
+            parts.append(
+                f"in {self.states[-1].sweep} sweeps R-hat {self.rhat:.2f} and "
+                f"{rounded(self.effective, '.0f')} effective samples"
+            )
         parts.append(self.why)
         if state.copies:
             parts.append(
-                f"{state.copied[0]:.0%} of its runs of {RUN} tokens stand in the training text "
-                f"({state.copied[1]:.0%} of those of test text)"
+                f"{state.copied:.0%} of its runs of {RUN} tokens stand in the training text "
+                f"({self.text.copied:.0%} of those of test text)"
             )
         return "; ".join(parts) + "."
 
@@ -128,9 +120,6 @@ def read(path: str | Path) -> list[Card]:
         ) from error
 
 
-# --- In words and lines ---------------------------------------------------------------------------
-
-
 def rounded(value: Estimate | float | None, form: str = ".2f") -> str:
     """A value rounded to two digits of its error, or in this form; a dash where there is none."""
     if value is None:
@@ -141,32 +130,9 @@ def rounded(value: Estimate | float | None, form: str = ".2f") -> str:
     return " ± ".join(f"{round(one, places):.{max(0, places)}f}" for one in value)
 
 
-def beside(pair: Beside | None, form: str = ".2f") -> str:
+def beside(clone: float | None, text: float | None, form: str = ".2f") -> str:
     """A clone's value, and in brackets that of as much test text."""
-    return "–" if pair is None else f"{pair[0]:{form}} ({pair[1]:{form}})"
-
-
-def drawing(card: Card, cards: Iterable[Card]) -> dict | None:
-    """-E / L against sweeps: points of the clone's line and of its pair's, and both axes' ends."""
-    if card.scores is None:
-        return None
-    other = next((one for one in cards if card.paired and one.name == card.paired.name), None)
-    lines = [card.scores, *([other.scores] if other else [])]
-    sweeps = max(line[-1][0] for line in lines)
-    low, high = (pick(value for line in lines for _, value, _ in line) for pick in (min, max))
-    across, down = WIDE / sweeps, HIGH / (high - low or 1.0)
-    return {
-        "lines": [
-            " ".join(
-                f"{sweep * across:.1f},{(high - value) * down:.1f}" for sweep, value, _ in line
-            )
-            for line in lines
-        ],
-        "low": f"{low:.2f}",
-        "high": f"{high:.2f}",
-        "sweeps": sweeps,
-        "pair": other and other.name,
-    }
+    return "–" if clone is None else f"{clone:{form}} ({text:{form}})"
 
 
 def generators(

@@ -99,7 +99,7 @@ def write(
         ],
         number=scorecard.number,
         answers=scorecard.answers(said),
-        cards=[(card, measured.drawing(card, carded)) for card in carded],
+        cards=carded,
         carded={card.name: card for card in carded},
         rounded=measured.rounded,
         beside=measured.beside,
