@@ -2,9 +2,8 @@
 
     python3 envs/install.py VENV LOCKS [cpu|cuda]
 
-Standard library only. Every distribution is checked against the sha256 in the lock, and nothing
-is built but one package without a wheel, by the locked setuptools. The stamp is written last and
-holds the lock's digest; where it is missing or another one, the environment is made anew.
+Standard library only. Every distribution is checked against the sha256 in the lock, and nothing is
+built but one package without a wheel. The stamp, written last, holds the digest of the lock.
 """
 
 import contextlib
@@ -39,35 +38,28 @@ if "XDG_CACHE_HOME" not in os.environ and not os.access(home, os.W_OK | os.X_OK)
 def check_machine():
     """Stop, naming what to install, where no environment could be made."""
     version = "{}.{}".format(*sys.version_info)
-    found = f"{sys.executable} is Python {version}"
-    if version not in ("3.11", "3.12", "3.13"):
-        stop(
-            f"{found}; the locked packages are for Python 3.11 to 3.13.\n"
-            "Install one (Debian: apt-get install python3.11 python3.11-venv) and name it: "
-            "make env PYTHON=python3.11"
-        )
     machine = f"{sys.implementation.name} {sys.platform} {os.uname().machine}"
-    if machine not in ("cpython linux x86_64", "cpython linux aarch64"):
-        stop(f"{found}, {machine}; expected cpython linux on x86_64 or aarch64.")
-    for module in ("ensurepip", "venv"):  # Debian packs these two apart from python3
-        if not util.find_spec(module):
-            stop(
-                f"{found}, without its module {module}, which makes virtual environments.\n"
-                f"Install it (Debian: apt-get install python{version}-venv)."
-            )
+    machines = ("cpython linux x86_64", "cpython linux aarch64")
+    if version not in ("3.11", "3.12", "3.13") or machine not in machines:
+        stop(
+            f"{sys.executable} is Python {version}, {machine}; the locked packages are for Python "
+            f"3.11 to 3.13, {' or '.join(machines)}.\nInstall one (Debian: apt-get install "
+            "python3.11 python3.11-venv) and name it: make env PYTHON=python3.11"
+        )
+    if not util.find_spec("ensurepip"):  # Debian packs it, with venv, apart from python3
+        stop(
+            f"{sys.executable} is without its module ensurepip, which makes virtual environments.\n"
+            f"Install it (Debian: apt-get install python{version}-venv)."
+        )
 
 
 def stop(message):
     sys.exit(f"make env: {message}")
 
 
-def lock_of(locks, build):
-    return locks / f"requirements-{build}.txt"
-
-
 def stamp(venv, locks, build):
     """The text that an environment holds once the whole list of a build is installed."""
-    lock = hashlib.sha256(lock_of(locks, build).read_bytes()).hexdigest()
+    lock = hashlib.sha256((locks / f"requirements-{build}.txt").read_bytes()).hexdigest()
     return json.dumps({"folder": str(venv), "torch": build, "lock": lock})
 
 
@@ -119,8 +111,7 @@ def torch_build(venv, release):
         return "cpu"
     print(
         f"make env: pip finds no CPU build of torch {release}, so this takes the CUDA build (5 GB; "
-        "it runs without a GPU too).\nFor the CPU build, configure pip with a folder or an index "
-        "that has it (find-links, extra-index-url).",
+        "it runs without a GPU too).\nFor the CPU build, name pip a folder or index that has it.",
         flush=True,
     )
     return "cuda"
@@ -156,18 +147,18 @@ def main(venv, locks, wanted=""):
     empty(venv)
     # sys._base_executable: where this runs inside an environment, perhaps the old one
     subprocess.run([sys._base_executable, "-m", "venv", str(venv)], check=True)
-    text = lock_of(locks, "cpu").read_text(encoding="utf-8")
+    text = (locks / "requirements-cpu.txt").read_text(encoding="utf-8")
     build = wanted or torch_build(venv, re.search(r"^torch===([0-9.]+)\+cpu", text, re.M)[1])
-    lock = lock_of(locks, build)
+    lock = locks / f"requirements-{build}.txt"
     print(f"make env: installing {lock.name} into {venv}, a minute or two", flush=True)
     try:
         install(venv, lock)
     except subprocess.CalledProcessError:
         other = "cuda" if build == "cpu" else "cpu"
         stop(
-            f"pip could not install {lock}, the list for the {build} build of torch; its "
-            f"reason is above.\nThe other list: TORCH={other}. A file whose digest is not in "
-            "the list is refused: envs/torch-cpu.sha256 says how to add one."
+            f"pip could not install {lock}, the list for the {build} build of torch: see above.\n"
+            f"The other list: TORCH={other}. A file whose digest is not in the list is refused: "
+            "envs/torch-cpu.sha256 says how to add one."
         )
     add_cache(venv)
     (venv / STAMP).write_text(stamp(venv, locks, build), encoding="utf-8")

@@ -3,9 +3,8 @@
     requirements.in ──uv──> requirements-cuda.txt ──> requirements-cpu.txt ──> *.yaml
                                      torch-cpu.sha256 ──┘   environments.toml ──┘
 
-There is one resolution, for the build of torch on the package index. The cpu lock is that list
-without what only CUDA needs, with the digests of the CPU wheels. Versions already locked stay
-where they still fit; delete requirements-cuda.txt first to take the newest of everything.
+The cpu lock is the one resolution without what only CUDA needs, with the digests of the CPU wheels.
+Versions already locked stay; delete requirements-cuda.txt first to take the newest of everything.
 """
 
 import re
@@ -23,7 +22,6 @@ CUDA = HERE / "requirements-cuda.txt"
 PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 ACCELERATOR = re.compile(r"(nvidia|cuda)-.*|triton")  # what the CUDA build of torch adds
-SOURCE_ONLY = "connection-pool"  # the one package without a wheel; install.py builds it
 
 
 class Package(NamedTuple):
@@ -53,8 +51,7 @@ def everywhere(name: str, marker: str) -> bool:
     """Says if a marker holds on all supported machines; locks have no markers."""
     answers = {
         Marker(marker).evaluate(
-            {"python_version": python, "python_full_version": f"{python}.0"}
-            | {"platform_machine": machine}
+            dict(python_version=python, python_full_version=f"{python}.0", platform_machine=machine)
         )
         for python, machine in product(PYTHONS, MACHINES)
     }
@@ -80,9 +77,6 @@ def closure(packages: dict[str, Package], roots: list[str]) -> set[str]:
 
 def without_accelerator(cuda: dict[str, Package], wheels: str) -> dict[str, Package]:
     """The cpu lock: `cuda` less what only CUDA needs, torch hashed by the table `wheels`."""
-    direct = {name for name, p in cuda.items() if any(q.startswith("-r ") for q in p.parents)}
-    asked = {name: p for name, p in cuda.items() if not ACCELERATOR.fullmatch(name)}
-    kept = closure(asked, sorted(direct))
     release = cuda["torch"].version
     rows = [line.split() for line in wheels.splitlines() if line and not line.startswith("#")]
     for python, machine in product(PYTHONS, MACHINES):
@@ -90,9 +84,9 @@ def without_accelerator(cuda: dict[str, Package], wheels: str) -> dict[str, Pack
         if not any(file.startswith(start) and file.endswith(end) for _, file in rows):
             raise ValueError(f"torch-cpu.sha256: no line for {start}...{end}")
     cpu = {
-        name: Package(p.version, p.hashes, tuple(q for q in p.parents if q in kept or " " in q))
-        for name, p in asked.items()
-        if name in kept
+        name: p._replace(parents=tuple(q for q in p.parents if not ACCELERATOR.fullmatch(q)))
+        for name, p in cuda.items()
+        if not ACCELERATOR.fullmatch(name)
     }
     hashes = tuple(sorted(f"sha256:{digest}" for digest, _ in rows))
     cpu["torch"] = Package(f"{release}+cpu", hashes, cuda["torch"].parents)
@@ -100,11 +94,7 @@ def without_accelerator(cuda: dict[str, Package], wheels: str) -> dict[str, Pack
 
 
 def requirements(packages: dict[str, Package], what: str) -> str:
-    """A lock as text, for `pip install --require-hashes`.
-
-    torch is pinned by `===`, which compares the version as it is written: `==2.13.0` also takes
-    2.13.0+cpu where pip sees both.
-    """
+    """A lock as text, for pip. torch is pinned by `===`, as `==2.13.0` also takes 2.13.0+cpu."""
     lines = [f"# {what}. Written by `make lock`: edit requirements.in instead.\n"]
     for name, package in sorted(packages.items()):
         equals = "===" if name == "torch" else "=="
@@ -115,11 +105,8 @@ def requirements(packages: dict[str, Package], what: str) -> str:
 
 
 def conda_environment(name: str, needs: list[str], packages: dict[str, Package]) -> str:
-    """A conda environment as text: python and pip from conda-forge, the rest as exact pins.
-
-    torch has its plain release, so that pip takes whichever build it finds.
-    """
-    pins = [
+    """A conda environment as text: python and pip from conda-forge, the rest as exact pins."""
+    pins = [  # torch with its plain release, so that pip takes whichever build it finds
         f"      - {package}=={packages[package].version.removesuffix('+cpu')}\n"
         for package in sorted(closure(packages, needs))
     ]
@@ -145,7 +132,8 @@ def resolve() -> dict[str, Package]:
     """Ask uv for a resolution of requirements.in; the machines are in pyproject.toml."""
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"]
     command += ["--python-version", PYTHONS[0], "--fork-strategy", "fewest"]
-    command += ["--only-binary", ":all:", "--no-binary", SOURCE_ONLY]
+    # the one package without a wheel; install.py builds it
+    command += ["--only-binary", ":all:", "--no-binary", "connection-pool"]
     command += ["--generate-hashes", "--no-header", "envs/requirements.in"]
     subprocess.run([*command, "--output-file", str(CUDA)], check=True, cwd=HERE.parent)
     return parse(CUDA.read_text(encoding="utf-8"))

@@ -239,16 +239,16 @@ def made(folder: Path, locks: Path) -> Path:
 @pytest.fixture
 def locks(tmp_path) -> Path:
     for build in ("cpu", "cuda"):
-        install.lock_of(tmp_path, build).write_text(f"# {build}\n")
+        (tmp_path / f"requirements-{build}.txt").write_text(f"# {build}\n")
     return tmp_path
 
 
 def test_an_environment_is_ready_for_its_own_torch_and_lock(tmp_path, locks):
     venv = made(tmp_path, locks)
     assert [install.ready(venv, locks, torch) for torch in ("", "cpu", "cuda")] == [1, 1, 0]
-    install.lock_of(locks, "cuda").write_text("# another list, of the other build\n")
+    (locks / "requirements-cuda.txt").write_text("# another list, of the other build\n")
     assert install.ready(venv, locks, "")
-    install.lock_of(locks, "cpu").write_text("# another list\n")
+    (locks / "requirements-cpu.txt").write_text("# another list\n")
     assert not install.ready(venv, locks, "")
 
 
