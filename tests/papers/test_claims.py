@@ -272,15 +272,14 @@ def test_what_is_no_file_of_claims_is_refused(tmp_path):
     "row",
     [
         "a,s,1,0,2,r,yes,s,b",
-        "a,s,1,0,2,r,yes,s,b,False,c,d",
-        "a,s,x,0,2,r,yes,s,b,False,",
-        "a,s,1,0,2,r,perhaps,s,b,False,",
-        "a,s,1,0,2,r,yes,s,b,Fal,",
+        "a,s,1,0,2,r,yes,s,b,figure 1,c,d",
+        "a,s,x,0,2,r,yes,s,b,figure 1,",
+        "a,s,1,0,2,r,perhaps,s,b,figure 1,",
     ],
 )
 def test_a_row_that_is_no_whole_claim_is_refused(tmp_path, row):
     header = ",".join(claims.COLUMNS)
-    (tmp_path / "c.csv").write_text(f"{header}\na,s,1,0,2,r,yes,s,b,False,Found.\n")
+    (tmp_path / "c.csv").write_text(f"{header}\na,s,1,0,2,r,yes,s,b,figure 1,Found.\n")
     assert len(claims.read(tmp_path / "c.csv")) == 1
     (tmp_path / "c.csv").write_text(f"{header}\n{row}\n")
     with pytest.raises(ArtifactError, match=r"c\.csv is refused"):
