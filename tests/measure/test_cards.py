@@ -220,17 +220,13 @@ def test_diagnostics_are_those_of_the_trace(run):
 
 def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
     text, noise = run.cards["raw"], run.cards["noise"]
-    numbers = {}
-    for column, error in (("score", "score_se"), ("loss", None)):
-        ends = [
-            tables.read_trace(run.clones[name][0])[1].iloc[-1] if error else card.states[-1].loss
-            for name, card in (("raw", text), ("noise", noise))
-        ]
-        (low, low_se), (high, high_se) = (each[[column, error]] if error else each for each in ends)
-        numbers[column] = cards.rounded((high - low, np.hypot(low_se, high_se)))
+    ends = [tables.read_trace(run.clones[name][0])[1].iloc[-1] for name in ("raw", "noise")]
+    score = ends[1]["score"] - ends[0]["score"], np.hypot(*(end["score_se"] for end in ends))
+    (low, low_se), (high, high_se) = text.states[-1].loss, noise.states[-1].loss
+    loss = high - low, np.hypot(low_se, high_se)
     said = (
-        f"after 40 sweeps, noise less text: scores {numbers['score']}, own losses "
-        f"{numbers['loss']} nats a token)"
+        f"after 40 sweeps, noise less text: scores {cards.rounded(score)}, own losses "
+        f"{cards.rounded(loss)} nats a token)"
     )
     assert f"(beside noise {said}" in text.why
     assert f"(beside raw {said}" in noise.why
