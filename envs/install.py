@@ -110,10 +110,9 @@ def torch_build(venv, release):
     if subprocess.run(question, capture_output=True, check=False).returncode == 0:
         return "cpu"
     print(
-        f"make env: pip finds no CPU build of torch {release}, so this takes the CUDA build (5 GB; "
-        "it runs without a GPU too).\nFor the CPU build, name pip a folder or index that has it.",
-        flush=True,
+        f"make env: pip finds no CPU build of torch {release}: this takes the CUDA build (5 GB, it"
     )
+    print("needs no GPU). For the other, name pip a folder or an index that has it.", flush=True)
     return "cuda"
 
 
