@@ -8,7 +8,7 @@ from planted_losses import clone, factored
 from manybody.io import tables
 from manybody.io.theory_rows import rows
 from manybody.papers.inputs import distinct, with_files
-from manybody.papers.simplicity import known_truths, truths
+from manybody.papers.simplicity import truths
 from manybody.papers.simplicity.spectra import Spectra
 
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
@@ -77,7 +77,7 @@ def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)
     """A student whose losses stop falling at these steps, `apart` nats from the exact ones."""
     found, truth = losses({**cuts, **clones}, apart or {}, seeds)
     laws = {name: LAWS.get(name, {}) for name in TARGETS}
-    return known_truths.student_of(
+    return truths.student_of(
         found, TARGETS, truth, laws, spectrum(halves, seeds), truths.KnownTruth(**PART)
     )
 

@@ -58,7 +58,7 @@ def test_a_module_holds_a_figure(paper, figure):
 
 def test_every_figure_is_found_by_its_file_name():
     assert {"fig1", "headline", "spectrum_truth"} <= set(papers.figures("simplicity"))
-    assert {"known_truths", "learning", "spectra"}.isdisjoint(papers.figures("simplicity"))
+    assert {"learning", "spectra"}.isdisjoint(papers.figures("simplicity"))
     assert papers.module_name("your-model", "map") == "manybody.papers.your_model.map"
     with pytest.raises(ModuleNotFoundError, match="fig99"):
         papers.figure_module("potts", "fig99")

@@ -10,7 +10,7 @@ from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
-from manybody.papers.simplicity import known_truths, truths
+from manybody.papers.simplicity import truths
 
 
 def claims(**planted):
@@ -178,7 +178,7 @@ def test_one_coarse_side_widens_a_difference_of_times_by_both(widths, slack):
             step._replace(kinds={k: replace(kind, width=w) for k, kind in step.kinds.items()})
             for step, w in zip((late, early), widths, strict=True)
         ]
-        return known_truths.later("cuts", *made[::-1])
+        return truths.later("cuts", *made[::-1])
 
     for wide, fine in zip(of_widths(*widths), of_widths(0.1, 0.1), strict=True):
         assert (wide.value, wide.error) == (fine.value, fine.error)

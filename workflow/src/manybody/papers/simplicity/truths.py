@@ -1,21 +1,38 @@
 """Students of known distributions: losses on cuts and clones with exact lines, times, half-times.
 
+A series is a list of sets of sequences that hold more and more of a distribution: cuts at a growing
+order or trees filtered at a falling level, and the distribution itself last; or clones of
+generators of growing order. Its step k = 1, 2, ... is compared with step k of other series, and
+with M_k, which sees the orders above k.
+
 In the table panels a, b, ... are curves (y_err: over sequences) and lines `exact` and `own`; then
 a panel of each student's times: x is k, y a step, y_err the standard error of log(y).
 """
 
 import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Text, different, key, refers
-from manybody.papers import claims as records, inputs as needed, style
+from manybody.models import labels
+from manybody.papers import claims as records, inputs as needed, readings, style
+from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import known_truths, spectra, students
-from manybody.papers.simplicity.comparison import BOUND
+from manybody.papers.saturation import SATURATION, Kind, read_kinds
+from manybody.papers.simplicity import comparison, spectra, students
 
 STEPS = [10**power for power in range(7)]
 LETTERS = "abcdefghijklmnop"  # of panels
 LOSSES, TIMED, LEGEND = 2.1, 2.7, 0.4  # inches of a row of losses, of the times, of the legend
+CUT = 0.02  # nats per token from the exact loss on a cut
+WHOLE = 0.01  # and on the distribution that the student is trained on
+SHOWN = 5  # steps whose times are drawn
+HALVES = "half-times, M_k"  # the row of the student's own spectrum
 
 
 class Sets(Part):
@@ -102,19 +119,157 @@ class Inputs(needed.Inputs):
         )
 
 
+class Step(NamedTuple):
+    """A set of sequences.
+
+    curves: target, seed, step, loss, loss_se. exact: the mean loss of the source's own
+    conditionals on it, own: that of its own distribution, NaN where it is not known. apart: of
+    each run the last loss less the exact one, (runs,), and its standard error over sequences.
+    kinds: log t of the loss by definition of saturation.
+    """
+
+    label: str
+    curves: pd.DataFrame
+    exact: float
+    own: float
+    apart: np.ndarray
+    apart_error: float
+    kinds: dict[float, Kind]
+
+    def time(self) -> tuple[float, float]:
+        """Mean of log t over runs at 5 %, and its standard error by runs and sequences."""
+        kind = self.kinds[SATURATION[0]]
+        log, error, _ = readings.mean(kind.times[:, 0])
+        return log, math.hypot(error, float(kind.resampled.mean(axis=1).std(ddof=1)))
+
+
+class Series(NamedTuple):
+    """Steps from low to high; `known` where they are sets of known distributions, not clones."""
+
+    label: str
+    known: bool
+    steps: list[Step]
+
+
+class Student(NamedTuple):
+    """Its name, its series, and the spectra of its runs."""
+
+    name: str
+    series: list[Series]
+    spectrum: spectra.Spectra
+
+    @property
+    def orders(self) -> range:
+        """The k = 1, 2, ... of the M_k that steps are compared with."""
+        return range(1, len(self.series[0].steps) + 1)
+
+
+def student_of(
+    losses: pd.DataFrame,
+    targets: dict,
+    truth: pd.DataFrame,
+    distributions: dict,
+    spectrum: spectra.Spectra,
+    part,
+) -> Student:
+    """A student of a block `KnownTruth`.
+
+    losses, targets: of an evaluation. truth, distributions: as `measure.truths` makes them.
+    """
+    series = [
+        Series(
+            one.label,
+            known,
+            [_step(name, losses, targets, truth, distributions) for name in one.targets],
+        )
+        for sets, known in ((part.exact, True), (part.clones, False))
+        for one in sets
+    ]
+    network = labels.network(spectrum.about["description"])
+    return Student(f"{network} on {spectrum.about['source']}", series, spectrum)
+
+
+def _step(name: str, losses, targets: dict, truth: pd.DataFrame, distributions: dict) -> Step:
+    mine, true = losses[losses["target"] == name], truth[truth["series"] == name]
+    exact = true[true["quantity"] == "truth"].set_index("x")["y"].sort_index()
+    own = true.loc[true["quantity"] == "own", "y"]
+    last = mine[mine["step"] == mine["step"].max()]
+    each = last.assign(loss=last["loss_sum"] / last["predictions"]).pivot(
+        index="sequence", columns="seed", values="loss"
+    )
+    if not np.array_equal(each.index, exact.index):
+        raise ValueError(
+            f"target {name}: the student has losses of {len(each)} sequences, the truth of "
+            f"{len(exact)}; expected the same ones. Delete the table of truths and run again"
+        )
+    differences = each.sub(exact.to_numpy(), axis=0)
+    return Step(
+        _label(targets[name], distributions[name]),
+        stored.learning_curves(mine),
+        float(exact.mean()),
+        float(own.iloc[0]) if len(own) else math.nan,
+        differences.mean().to_numpy(),
+        float(differences.mean(axis=1).std(ddof=1) / math.sqrt(len(differences))),
+        {share: read_kinds(mine, targets, [[name]], share)[0] for share in SATURATION},
+    )
+
+
+def _label(document: dict, distribution: dict) -> str:
+    """`order ≤ 2` of a cut, `level 3` of a tree, `order 3` of a clone, `whole`."""
+    if "at" in distribution:
+        return f"order ≤ {distribution['at']}"
+    if distribution.get("level"):
+        return f"level {distribution['level']}"
+    if "generator" in document:
+        short = labels.short(document).replace("\n", " ")
+        return f"order {short}" if short[0].isdigit() else short
+    return "whole"
+
+
+def curves(panel: str, series: Series) -> Iterator[pd.DataFrame]:
+    """The loss of each run, the exact loss, and the least that is possible."""
+    for step in series.steps:
+        for seed, curve in step.curves[step.curves["step"] > 0].groupby("seed"):
+            rows = (curve.sort_values("step")[name] for name in ("step", "loss", "loss_se"))
+            yield style.points(panel, step.label, seed, *rows)
+        for said, height in (("exact", step.exact), ("own", step.own)):
+            # Of the whole distribution both are the same.
+            same = said == "own" and math.isclose(step.own, step.exact, abs_tol=1e-9)
+            if math.isfinite(height) and not same:
+                yield style.points(panel, f"{step.label}, {said}", said, [math.nan], [height])
+
+
+def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
+    """By k half-times of M_k and times of step k of each series, errors of the logarithms."""
+    for k in student.orders:
+        step, error = half(student.spectrum, k)
+        yield style.points(panel, HALVES, "mean", [k], [step], error)
+    for series in student.series:
+        for k, step in enumerate(series.steps[:SHOWN], 1):
+            log, error = step.time()
+            yield style.points(panel, series.label, "mean", [k], [math.exp(log)], error)
+
+
+def half(spectrum: spectra.Spectra, k: int) -> tuple[float, float]:
+    """The half-time of all runs, and the standard error of its log, by runs and contexts."""
+    found = [spectrum.half_time(seed, k) for seed in spectrum.runs]
+    log, runs, count = readings.mean(np.log([one.step for one in found]))
+    error = math.hypot(runs if count > 1 else 0.0, max(one.error for one in found))
+    return math.exp(log), error
+
+
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Losses, exact losses, times and half-times of all students."""
     found = []
     for given, part in zip(inputs.students, block.students, strict=True):
         truth, about = stored.read_theory(given.exact.file())
-        student = students.read_student(given.runs, inputs.clones)
+        run = students.read_student(given.runs, inputs.clones)
         (spectrum,) = spectra.read(given.spectra)
-        losses = student.losses, student.targets
-        found.append(known_truths.student_of(*losses, truth, about["targets"], spectrum, part))
+        found.append(student_of(run.losses, run.targets, truth, about["targets"], spectrum, part))
     return tables_of(found)
 
 
-def tables_of(found: list[known_truths.Student]) -> style.Tables:
+def tables_of(found: list[Student]) -> style.Tables:
     """The tables of these students, which are what was found; of equal ones on one source the
     later have a number."""
     names = [student.name for student in found]
@@ -123,12 +278,61 @@ def tables_of(found: list[known_truths.Student]) -> style.Tables:
             found[place] = found[place]._replace(name=f"{name}, {names[: place + 1].count(name)}")
     letters = iter(LETTERS)
     series = [one for student in found for one in student.series]
-    parts = [part for one in series for part in known_truths.curves(next(letters), one)]
-    parts += [part for student in found for part in known_truths.times(next(letters), student)]
+    parts = [part for one in series for part in curves(next(letters), one)]
+    parts += [part for student in found for part in times(next(letters), student)]
     return style.Tables(style.gathered(parts), found)
 
 
-# --- Claims ---------------------------------------------------------------------------------------
+def ends(series: Series) -> Iterator[Comparison]:
+    """Last losses less those of the exact conditionals, by runs and by sequences."""
+    for step in series.steps:
+        value, by_run, runs = readings.mean(step.apart)
+        half = math.hypot(records.margin(by_run, runs), records.margin(step.apart_error))
+        label = f"{series.label}, {step.label}: last loss less the exact one"
+        error = math.hypot(by_run, step.apart_error)
+        bound = WHOLE if step is series.steps[-1] else CUT
+        yield records.near(label, value, error, 0.0, bound, half=half)
+
+
+def later(label: str, early: Step, late: Step) -> list[Comparison]:
+    """The loss on a step stops falling before that on a higher one."""
+    label = f"{label}: log of the time of {late.label} over that of {early.label}"
+    return stops(label, late, early, (0.0, math.inf))
+
+
+def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> list[Comparison]:
+    """log t of one step less that of another, over runs and sequences, by both definitions.
+
+    Where checkpoints are too far apart where the losses stop falling, the times have to differ by
+    more than lies between these.
+    """
+    widths = [np.max([kind.width for kind in step.kinds.values()]) for step in (late, early)]
+    slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
+    found = {
+        share: comparison.interval(late.kinds[share], early.kinds[share], (math.nan, 0))
+        for share in SATURATION
+    }
+    return [
+        Comparison(f"{label}, {share:.0%} left", d.value, d.error, region, half=d.half + slack)
+        for share, d in found.items()
+    ]
+
+
+def agreement(label: str, one: list, other: list) -> Comparison:
+    """The share of pairs of steps that both put in the same order less that put the other way."""
+    answers = [(_answer(first), _answer(second)) for first, second in zip(one, other, strict=True)]
+    same = sum(pair in (("yes", "yes"), ("no", "no")) for pair in answers)
+    against = sum({*pair} == {"yes", "no"} for pair in answers)
+    label = f"{label}: {same} pairs the same, {against} not, of {len(answers)}"
+    # What is undecided can fall either way.
+    half = (len(answers) - same - against) / len(answers)
+    return records.above(label, (same - against) / len(answers), 0.0, half=half)
+
+
+def _answer(parts: list[Comparison]) -> str:
+    """The answer on which all definitions agree, else undecided."""
+    answers = {part.verdict() for part in parts}
+    return answers.pop() if len(answers) == 1 else "undecided"
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -136,7 +340,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     return [claim for student in tables.found for claim in _claims(student)]
 
 
-def _claims(student: known_truths.Student) -> list[records.Claim]:
+def _claims(student: Student) -> list[records.Claim]:
     exact = [one for one in student.series if one.known]
     clones = [one for one in student.series if not one.known]
     both = list(itertools.product(clones, exact))
@@ -145,9 +349,7 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
     pairs = sorted({*itertools.pairwise(range(last + 1)), (0, last)})
     halves = [spectra.half_time_ratio(student.spectrum, low + 1, high + 1) for low, high in pairs]
     in_time = {
-        one.label: [
-            known_truths.later(one.label, one.steps[low], one.steps[high]) for low, high in pairs
-        ]
+        one.label: [later(one.label, one.steps[low], one.steps[high]) for low, high in pairs]
         for one in student.series
     }
     times = "the half-times of M_k"
@@ -155,23 +357,21 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
     pairings = [(label, times) for label in in_time]
     pairings += [(one.label, other.label) for one, other in both]
     agreements = [
-        known_truths.agreement(f"{one} against {other}", answers[one], answers[other])
-        for one, other in pairings
+        agreement(f"{one} against {other}", answers[one], answers[other]) for one, other in pairings
     ]
     together = [
         part
         for one, other in both
         for clone, cut in zip(one.steps, other.steps, strict=True)
         for label in [f"log of {clone.label} ({one.label}) over {cut.label} ({other.label})"]
-        for part in known_truths.stops(label, clone, cut, (-BOUND, BOUND))
+        for part in stops(label, clone, cut, (-comparison.BOUND, comparison.BOUND))
     ]
     given = {
         "ends": (
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
-            [part for one in exact for part in known_truths.ends(one)],
-            f"the last loss is within {known_truths.WHOLE} nats of the exact one, on cuts within "
-            f"{known_truths.CUT}",
+            [part for one in exact for part in ends(one)],
+            f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
         ),
         "losses": (
             "The student's losses on cuts and clones stop falling from low to high order",
@@ -199,9 +399,6 @@ def _claims(student: known_truths.Student) -> list[records.Claim]:
     return records.all_judged(prefix, shown, student.name)
 
 
-# --- Panels ---------------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: style.Tables):
     """A row of losses for each student, a panel a series, and below the times."""
@@ -217,13 +414,13 @@ def draw(tables: style.Tables):
         panels[0].set_ylabel("loss (nats per token)")
     for axes, student in zip(last.subplots(1, len(found), squeeze=False)[0], found, strict=True):
         letter, names = next(letters), [series.label for series in student.series]
-        spectra.draw_rows(axes, tables.drawn, letter, [known_truths.HALVES, *names], logs=True)
+        spectra.draw_rows(axes, tables.drawn, letter, [HALVES, *names], logs=True)
         axes.set(xscale="log", xlabel="training step", title=f"({letter}) times, {student.name}")
         style.plain_ticks(axes.xaxis, spectra.STEPS)
     count = max(len(student.orders) for student in found)
     handles = [
         style.mark(f"set {k}, $M_{k}$", color=spectra.COLOURS[k])
-        for k in range(1, 1 + min(count, known_truths.SHOWN))
+        for k in range(1, 1 + min(count, SHOWN))
     ]
     handles += [
         style.mark(f"exact, {said}", color="0.3", linestyle=line, linewidth=0.9)
@@ -233,7 +430,7 @@ def draw(tables: style.Tables):
     return figure
 
 
-def _draw_losses(axes, drawn, panel: str, series: known_truths.Series) -> None:
+def _draw_losses(axes, drawn, panel: str, series: Series) -> None:
     """A curve for each run, dashed the exact loss, dotted the least that is possible."""
     handles = []
     for colour, step in zip(spectra.COLOURS.values(), series.steps, strict=False):
@@ -249,7 +446,6 @@ def _draw_losses(axes, drawn, panel: str, series: known_truths.Series) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     made = ", ".join(
         f"{one.architecture.upper()} on {one.source} ({len(one.runs)} runs)"
         for one in inputs.students
