@@ -40,19 +40,14 @@ Tested = _key(
     targets=dict[str, dict],
 )
 ExactLosses = _key(
-    "ExactLosses",
-    "truths",
-    "Losses of a source's own conditionals on the targets of an evaluation.",
-    evaluation=str,
+    "ExactLosses", "truths", "Losses of a source's own conditionals on targets.", evaluation=str
 )
 Clone = _key("Clone", "clones", "The manifest of a clone.", clone=str)
-Spectrum = _key(
-    "Spectrum", "spectra", "Order spectra of one run's checkpoints.", spectrum=str, seed=int
-)
+Spectrum = _key("Spectrum", "spectra", "Spectra of one run's checkpoints.", spectrum=str, seed=int)
 Displacements = _key(
     "Displacements",
     "displacements",
-    "How far the weights of all runs of a model that figures follow have moved.",
+    "Moves of a model's weights in all runs.",
     source=str,
     model=str,
 )
@@ -66,12 +61,8 @@ Equations = _key(
     "Losses of one-layer runs (source, model, seed) by their equations, in one file a figure.",
     runs=list[tuple[str, str, int]],
 )
-KnownContacts = _key(
-    "KnownContacts", "known", "Contacts in a file of the user's, in one file a figure.", truth=str
-)
-Hamiltonian = _key(
-    "Hamiltonian", "hamiltonians", "Interactions that a source was sampled from.", source=str
-)
+KnownContacts = _key("KnownContacts", "known", "Contacts in a file of the user's.", truth=str)
+Hamiltonian = _key("Hamiltonian", "hamiltonians", "Interactions of a source.", source=str)
 Sequences = _key("Sequences", "sequences", "The validation sequences of a source.", source=str)
 Tokenizer = _key("Tokenizer", "tokenizers", "The tokenizer of a text.", source=str)
 Theory = _key("Theory", "theory", "A table of theory.", theory=str)
@@ -96,8 +87,9 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
 
     files: for each kind the paths of the distinct keys of that kind, in their order.
     """
-    lists = {kind: [named] if isinstance(named, str) else named for kind, named in files.items()}
-    paths = {kind: iter(named) for kind, named in lists.items()}
+    paths = {
+        kind: iter([named] if isinstance(named, str) else named) for kind, named in files.items()
+    }
     found = {repr(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)}
     for one in _keys(inputs):
         one._files.update(found[repr(one)])
@@ -107,9 +99,6 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
 def _keys(inputs: Inputs) -> list[Key]:
     """All keys in inputs, lists and mappings, in the order of the fields."""
     return [part for _, part in inside("", inputs) if isinstance(part, Key)]
-
-
-# --- Lists of keys that figures have in common ----------------------------------------------------
 
 
 def runs_of(
@@ -125,9 +114,8 @@ def runs_of(
 
 def clones_of(runs: Sequence[Tested], *others: str) -> list[Clone]:
     """The clones that runs are tested on, and others, sorted by name."""
-    targets = [target for run in runs for target in run.targets.values()]
-    names = {*others, *(target["clone"] for target in targets if "clone" in target)}
-    return [Clone(clone=name) for name in sorted(names)]
+    tested = {target.get("clone") for run in runs for target in run.targets.values()} - {None}
+    return [Clone(clone=name) for name in sorted({*others, *tested})]
 
 
 def spectra_of(names: Sequence[str], config: dict) -> list[Spectrum]:

@@ -147,9 +147,10 @@ class TrainedRun:
 def read_run(path) -> tuple[dict, pd.DataFrame]:
     """The document and the held-out curve of the run with the manifest at `path`."""
     about, history = tables.read_run(path)
-    held_out = history[history["split"] == "validation"]
-    columns = ["step", "epoch", "loss", "loss_se", "tokens"]
-    return about, held_out[columns].sort_values("step", kind="stable", ignore_index=True)
+    held_out = history.loc[
+        history["split"] == "validation", ["step", "epoch", "loss", "loss_se", "tokens"]
+    ]
+    return about, held_out.sort_values("step", kind="stable", ignore_index=True)
 
 
 def chosen(runs: dict[int, TrainedRun]) -> int:

@@ -47,9 +47,7 @@ def write(
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
-    default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.gathered(claims)
-    known = chains.known(clones)
     carded = [card for path in cards for card in measured.read(path)]
     said = [claim for claims in judged.values() for claim in claims]
     environment = Environment(
@@ -103,11 +101,13 @@ def write(
         carded={card.name: card for card in carded},
         rounded=measured.rounded,
         beside=measured.beside,
-        passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
+        passages={f"{one['source']}-{one['name']}": one["samples"] for one in chains.known(clones)},
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=measured.RUN,
-        changes=provenance.changes(default, config),
+        changes=provenance.changes(
+            yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8")), config
+        ),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "Commit": provenance.commit(CHECKOUT),

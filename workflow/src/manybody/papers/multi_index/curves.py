@@ -62,9 +62,6 @@ class Tables:
     stated: dict[str, Any] = field(default_factory=dict)
 
 
-# --- Words ----------------------------------------------------------------------------------------
-
-
 def channel(entry: dict) -> str:
     """The channel in words: V + 1e-3, or no regulariser."""
     regulariser = entry["regulariser"]
@@ -79,9 +76,6 @@ def runs_of(entry: dict) -> str:
 def sampled(entry: dict) -> str:
     """The points of an entry in words."""
     return f"{entry['points']} Sobol points, {entry['scrambles']} scramblings"
-
-
-# --- What is judged -------------------------------------------------------------------------------
 
 
 def unusable(label: str, reason: str) -> records.Comparison:
@@ -168,9 +162,6 @@ def claims(figure: str, tables: Tables, rows: Mapping[str, dict]) -> list[record
     return found
 
 
-# --- Rows of what is drawn ------------------------------------------------------------------------
-
-
 def named(frame: pd.DataFrame, series: str) -> pd.DataFrame:
     """A frame under the name of its series in the CSV."""
     return frame.assign(series=series, seed=frame.get("seed", 0))
@@ -243,9 +234,6 @@ def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
     return style.gathered(
         [part.assign(panel=panel) for panel, parts in panels.items() for part in parts if len(part)]
     )
-
-
-# --- Looks ----------------------------------------------------------------------------------------
 
 
 def line(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, **looks) -> None:

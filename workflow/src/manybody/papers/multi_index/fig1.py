@@ -74,9 +74,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return Tables(curves.gathered(drawn), judged, entries, stated)
 
 
-# --- What is drawn --------------------------------------------------------------------------------
-
-
 def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
     """Means over runs of message passing at the last iteration, squared if of a cosine, against
     alpha; apart from the others those at which a run did not converge."""
@@ -121,9 +118,6 @@ def _threshold_rows(table: Table) -> list[pd.DataFrame]:
 def _skips(second: pd.DataFrame) -> tuple[float, float]:
     """The least and the largest skip connection that is shown."""
     return float(second["x"][second["x"] > 0].min()), min(float(second["x"].max()), 10.0)
-
-
-# --- What is judged -------------------------------------------------------------------------------
 
 
 def _starts(table: Table) -> list[Value]:
@@ -237,9 +231,6 @@ def claims(tables: Tables) -> list[records.Claim]:
     return curves.claims("fig1", tables, rows)
 
 
-# --- The picture ----------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: Tables):
     """Four panels with one legend."""
@@ -327,7 +318,6 @@ def _marks(
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry, runs = inputs.entries["regularised"], inputs.entries["gamp"]
     return (
         "Two tied layers of attention: the last is learned from fewer samples per dimension.\n\n"

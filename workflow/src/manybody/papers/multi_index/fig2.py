@@ -57,9 +57,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return Tables(curves.gathered(drawn), judged, entries, {"alpha": alpha})
 
 
-# --- What is drawn --------------------------------------------------------------------------------
-
-
 def _message_rows(table: Table, alpha: str, name: str) -> list[pd.DataFrame]:
     """A cosine of every run, their median, where runs end that did not converge, and the cosine
     M / sqrt(Q) of the same iteration at D -> infinity, if the entry asks for it; the start,
@@ -82,9 +79,6 @@ def extended(frame: pd.DataFrame) -> pd.DataFrame:
     """A run that has converged stays where it is: its last row at all later iterations."""
     found = readings.matrix(frame).ffill(axis="columns").stack().rename("y").reset_index()
     return found.assign(y_err=math.nan)
-
-
-# --- What is judged -------------------------------------------------------------------------------
 
 
 def _public_messages(table: Table, alpha: str) -> list[Comparison]:
@@ -168,9 +162,6 @@ def claims(tables: Tables) -> list[records.Claim]:
     return curves.claims("fig2", tables, rows)
 
 
-# --- The picture ----------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: Tables):
     """Panel (a) message passing over iterations, (b) gradient descent over epochs."""
@@ -196,7 +187,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     runs, descent = inputs.entries["gamp"], inputs.entries["sgd"]
     start = "the published random one"
     if runs["init"] == "informed":

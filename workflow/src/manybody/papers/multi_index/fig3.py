@@ -94,9 +94,6 @@ def _classified(table: Table) -> str:
     return "docstrings by package" if isinstance(table.entry["questions"], dict) else "TREC"
 
 
-# --- What is drawn --------------------------------------------------------------------------------
-
-
 def _threshold_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
     """Thresholds over c, and the bound of linear stability."""
     parts = []
@@ -108,9 +105,6 @@ def _threshold_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
         parts.append(curves.failures(untied.failed(series)))
     skips = deep.get("threshold", "alpha_3")["x"]
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
-
-
-# --- What is judged -------------------------------------------------------------------------------
 
 
 def _shared(table: Table) -> Comparison:
@@ -233,9 +227,6 @@ def claims(tables: Tables) -> list[records.Claim]:
     return curves.claims("fig3", tables, rows)
 
 
-# --- The picture ----------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: Tables):
     """Panels (a) and (b) over alpha, (c) over c, (d) and with TREC's questions (e) over steps."""
@@ -285,7 +276,6 @@ def _draw_thresholds(axes, drawn: pd.DataFrame) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     deep, trec = inputs.entries["deep"], inputs.entries["trec"]
     regularised = channel(inputs.entries["deep_regularised"])
     texts = inputs.entries["docstrings"]

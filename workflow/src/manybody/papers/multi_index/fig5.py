@@ -85,7 +85,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entries["fixed_overlap"]
     return (
         "Layer 1 is not learned before layer 2 is known well.\n\n"

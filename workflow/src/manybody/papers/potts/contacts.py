@@ -297,7 +297,6 @@ def _draw_ranks(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     source, model = inputs.source, inputs.model
     recipe = model["training"]["optimizer"]
     origin = f"the alignment *{source['file']}*" if "file" in source else block.source

@@ -332,7 +332,6 @@ def _draw_interpolation(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     source = inputs.source
     return (
         "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"

@@ -304,7 +304,6 @@ def _draw_logistic(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     square, logistic = inputs.square, inputs.logistic
     return (
         "The generalisation loss rises, peaks and decays with the number of samples.\n\n"

@@ -137,7 +137,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     return (
         "Inverse Potts: factored attention recovers the couplings from M sequences.\n\n"

@@ -50,10 +50,10 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
         _scope(models),
         "it is above one half",
     )
-    law = CONTEXTS[models[0].entry.get("law", "text")]
     return claim.says(
-        "The share of the variance of the logits that is additive in the tokens is at least {}; "
-        f"at most the rest needs three tokens or more (contexts: {law}).",
+        "The share of the variance of the logits that is additive in the tokens is at least {}; at "
+        "most the rest needs three tokens or more (contexts: "
+        f"{CONTEXTS[models[0].entry.get('law', 'text')]}).",
         said,
     )
 

@@ -85,9 +85,6 @@ def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval
     return Interval(float(differences.mean()), error, half, parts)
 
 
-# --- The premise ---------------------------------------------------------------------------------
-
-
 def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
     """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
     for run in generators:
@@ -123,9 +120,6 @@ def unequal(
     words = "are apart" if "no" in verdicts else "are not shown to be equal"
     number = records.written(farthest.value, *farthest.interval())
     return f"test losses of the generators {words}: {number} nats, {EQUAL:g} may be"
-
-
-# --- Comparisons ---------------------------------------------------------------------------------
 
 
 class Compared(NamedTuple):
@@ -168,13 +162,14 @@ def compare(
     made = [[targets[name]["generator"] for name in kind] for kind in kinds]
     runs = [[(one["description"], one["seed"]) for one in kind] for kind in made]
     # Of kinds with runs of the same generators one is pooled.
-    own = [place for place, kind in enumerate(runs) if runs.index(kind) == place]
-    read: dict[float, dict[tuple[str, ...], Kind]] = {}
-    pooled = {}
-    for share in SATURATION:
-        found = read_kinds(student.losses, targets, kinds, share, bootstraps)
-        read[share] = dict(zip(kinds, found, strict=True))
-        pooled[share] = spread([found[place] for place in own])
+    own = [kind for place, kind in enumerate(kinds) if runs.index(runs[place]) == place]
+    read = {
+        share: dict(
+            zip(kinds, read_kinds(student.losses, targets, kinds, share, bootstraps), strict=True)
+        )
+        for share in SATURATION
+    }
+    pooled = {share: spread([found[kind] for kind in own]) for share, found in read.items()}
     compared = []
     for late, early in pairs:
         both = {share: (found[tuple(late)], found[tuple(early)]) for share, found in read.items()}

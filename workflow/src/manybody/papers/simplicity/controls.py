@@ -39,6 +39,7 @@ RATIOS = {
     "order at equal loss": "order, pairs of equal loss",
     "quality at equal order": "quality, pairs of one order",
 }
+FACTOR = ("the factor is above 1.25", BOUND)
 ASKED = {  # of the estimates: the statement, what would be yes, and the bound
     "doubling alone": (
         "Without a control: saturation follows the order of the generator",
@@ -52,18 +53,12 @@ ASKED = {  # of the estimates: the statement, what would be yes, and the bound
     ),
     "doubling": (
         "At equal loss, by regression, order 9 saturates later than order 3",
-        "the factor is above 1.25",
-        BOUND,
+        *FACTOR,
     ),
-    "order at equal loss": (
-        "At equal loss, in pairs, the higher order saturates later",
-        "the factor is above 1.25",
-        BOUND,
-    ),
+    "order at equal loss": ("At equal loss, in pairs, the higher order saturates later", *FACTOR),
     "quality at equal order": (
         "At equal order the better generator's clone saturates later",
-        "the factor is above 1.25",
-        BOUND,
+        *FACTOR,
     ),
 }
 NOISES = ("#8C8C8C", "#B0743C", "#7A3E9D", "#C2185B")
@@ -177,8 +172,9 @@ def tables_of(design: crossed.Crossed) -> style.Tables:
         parts.append(learning.mean_over_runs(curves, name, "noise", words))
     for row, (words, found) in enumerate(ratios(design).items()):
         for share, one in found.items():
-            series = f"{words}, {share:.0%}"
-            parts.append(style.points("d", series, "all", [one.value], [row], one.half))
+            parts.append(
+                style.points("d", f"{words}, {share:.0%}", "all", [one.value], [row], one.half)
+            )
     for k, seed in itertools.product(spectrum.orders, spectrum.runs):
         half = spectrum.half_time(seed, k)
         parts.append(style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error))
@@ -190,10 +186,9 @@ def _times(one: crossed.Drawn, runs: Sequence[int]) -> Iterator[pd.DataFrame]:
     logs = one.measured[SATURATION[0]]
     means, spread = logs.mean(axis=0), logs.std(axis=0, ddof=1)
     for number, series in enumerate(one.names):
-        time = [math.exp(means[number])]
         for panel in ("loss", "order"):
             x = [getattr(one.design, panel)[number]]
-            yield style.points(panel, series, "mean", x, time, spread[number])
+            yield style.points(panel, series, "mean", x, [math.exp(means[number])], spread[number])
         for definition in SATURATION:
             steps = np.exp(one.measured[definition][:, number])
             share = np.full(len(steps), 100 * definition)
@@ -202,8 +197,7 @@ def _times(one: crossed.Drawn, runs: Sequence[int]) -> Iterator[pd.DataFrame]:
 
 def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """R^2 of each series and measure, with its interval."""
-    shown = [one for one in design.series if one.interval("both")]
-    rows = [(one, name) for one in shown for name in SHARES]
+    rows = [(one, name) for one in design.series if one.interval("both") for name in SHARES]
     for row, (one, name) in enumerate(rows):
         for measure in crossed.MEASURES:
             share = one.found[measure][name]
@@ -238,9 +232,6 @@ def _brief(words: str) -> str:
     return f"{series}: noise to text, {', '.join(kept).replace('stopped at ', '')}"
 
 
-# --- Claims ---------------------------------------------------------------------------------------
-
-
 def claims(tables: style.Tables) -> list[records.Claim]:
     """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
     design, given = tables.found, {}
@@ -250,13 +241,8 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             for one in design.series
             if one.interval(name)
         }
-        parts = _parts(shown, records.above, bound)
-        given[name.replace(" ", "-")] = statement, parts, rule
+        given[name.replace(" ", "-")] = statement, _parts(shown, records.above, bound), rule
     first, last = design.block.late
-    falls = [
-        records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
-        for words in design.noise
-    ]
     given |= {
         "start": (
             "Times do not depend on what chains start from",
@@ -270,7 +256,10 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "noise-late": (
             f"The loss on text with noise falls from step {first} to {last}",
-            falls,
+            [
+                records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
+                for words in design.noise
+            ],
             "the mean fall over students is above 0",
         ),
         "half-times": (
@@ -291,9 +280,6 @@ def _parts(
         for words, by_share in found.items()
         for share, one in by_share.items()
     ]
-
-
-# --- Panels ---------------------------------------------------------------------------------------
 
 
 @style.in_house_style
@@ -317,10 +303,6 @@ def draw(tables: style.Tables):
     return figure
 
 
-def _colour(order: float) -> str:
-    return COLOURS.get(int(order), style.UNBOUNDED)
-
-
 def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
     length = design.student.about["description"]["length"]
@@ -331,7 +313,8 @@ def _handles(design: crossed.Crossed) -> list:
     ]
     for order in orders:
         label = "any order" if order == length else f"order {order}"
-        handles.append(style.mark(label, color=_colour(order), marker="o", linestyle=""))
+        colour = COLOURS.get(order, style.UNBOUNDED)
+        handles.append(style.mark(label, color=colour, marker="o", linestyle=""))
     return handles
 
 
@@ -343,8 +326,9 @@ def _draw_times(left, right, tables: style.Tables) -> None:
         for name, order in zip(one.names, one.design.order, strict=True):
             for axes, panel, factor in ((left, "loss", 1.0), (right, "order", shift)):
                 (row,) = style.series(tables.drawn, panel, name).itertuples()
+                looks["color"] = COLOURS.get(int(order), style.UNBOUNDED)
                 bars = style.factors(row.y, row.y_err)
-                style.dots(axes, row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
+                style.dots(axes, row.x * factor, row.y, yerr=bars, **looks)
     left.set(xlabel="test loss of the generator (nats per token)", yscale="log", ylabel="t (steps)")
     right.set(xlabel="order of interaction of the generator", xscale="log", yscale="log")
     style.plain_ticks(right.xaxis, sorted({float(x) for one in series for x in one.design.order}))
@@ -432,7 +416,6 @@ def _draw_half_times(axes, tables: style.Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Is the time at which a student's loss on a clone saturates set by the order of its "
         "generator, or by its quality?\n\n"

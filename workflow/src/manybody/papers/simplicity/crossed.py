@@ -39,9 +39,6 @@ TAILS = tuple(0.5 * (1 + math.erf(place / math.sqrt(2))) for place in (-2.0, 2.0
 FEWEST = 4  # clones that a regression takes: three coefficients and one to spare
 
 
-# --- Numbers of a design -------------------------------------------------------------------------
-
-
 class Design(NamedTuple):
     """Properties of the generators of C clones, each an array (C,).
 
@@ -142,9 +139,6 @@ def estimates(
     return found
 
 
-# --- Clones --------------------------------------------------------------------------------------
-
-
 class Drawn(NamedTuple):
     """Clones that are drawn in one way: their generators, and what students show on them.
 
@@ -192,8 +186,7 @@ def crossed(
     targets = student.targets
 
     def kinds(names, share, draws=1):
-        each = [[name] for name in names]
-        return read_kinds(student.losses, targets, each, share, draws)
+        return read_kinds(student.losses, targets, [[name] for name in names], share, draws)
 
     def interval(late, early):
         return {
@@ -212,8 +205,9 @@ def crossed(
         measured: dict[float | str, np.ndarray] = {
             share: np.hstack([kind.times for kind in kinds(names, share)]) for share in SATURATION
         }
-        late = [learning.late_change(student, name, block.late) for name in names]
-        measured[LATE] = np.stack(late, axis=1)
+        measured[LATE] = np.stack(
+            [learning.late_change(student, name, block.late) for name in names], axis=1
+        )
         found = {measure: estimates(design, y, bootstraps) for measure, y in measured.items()}
         shown = [f"{part.label}: {label[name]} ({name})" for name in names]
         series.append(Drawn(part.label, shown, design, measured, found))

@@ -91,7 +91,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
         "Line and band are the mean and one standard deviation over runs, in nats per predicted "

@@ -51,9 +51,6 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(style.gathered(drawn), found)
 
 
-# --- Claims ---------------------------------------------------------------------------------------
-
-
 def _lines(found: Staircase) -> Iterator[Comparison]:
     """Each line lies above the next, also on the training set."""
     for upper, lower in pairwise(found.lines.descending):
@@ -194,9 +191,6 @@ def claims(tables: style.Tables) -> list[Claim]:
     return list(staircase.claims_of("fig2", STATEMENTS, [tables.found]))
 
 
-# --- The picture ----------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: style.Tables):
     """(a) losses, (b) all ends on the same axis, (c) displacements."""
@@ -238,7 +232,6 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Stacked layers of factored attention climb down the orders of interaction.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "

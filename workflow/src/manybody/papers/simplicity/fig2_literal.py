@@ -68,7 +68,6 @@ def draw(tables: style.Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     readings = "; ".join(
         f"*{part.truth.source}*, L = {part.source['length']}, \\|V\\| = "
         f"{part.source['vocabulary']}, {part.source['sequences']['train']} sequences, the deepest "

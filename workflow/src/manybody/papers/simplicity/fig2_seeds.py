@@ -91,9 +91,6 @@ def edge(lines: Lines) -> float:
     return lines.descending[-2].loss - CLOSED[0] * lines.gap
 
 
-# --- Claims ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class MoreOften(Comparison):
     """What runs do more often than others; p values of Fisher's exact test.
@@ -146,9 +143,6 @@ RECIPES = (
 def claims(tables: style.Tables) -> list[Claim]:
     """Recipes against each other; what the first one does is judged by figure 2."""
     return list(staircase.claims_of("fig2_seeds", {"recipes": RECIPES}, [tables.found]))
-
-
-# --- The picture ----------------------------------------------------------------------------------
 
 
 @style.in_house_style
@@ -247,7 +241,6 @@ def legend_of_ends(figure, networks: Sequence = ()) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     runs = [inputs.networks[-1], *inputs.protocols]
     recipes = "; ".join(f"*{one.runs[0].model}*, {one.recipe}" for one in runs)
     return (

@@ -140,9 +140,6 @@ def _end(chains: Chains) -> int:
     return int(chains.trace["sweep"].max())
 
 
-# --- What is drawn -------------------------------------------------------------------------------
-
-
 def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
     """Losses of generators on test text."""
     wide = block.wide_generator
@@ -180,9 +177,6 @@ def _sweeps(student: Evaluated, block: Block) -> Iterator[Curve]:
             sweeps = f"{document['sweep']} sweeps"
             rows = _losses("c", student, target, f"{labels.target(document)}, {sweeps}")
             yield rows, {"label": sweeps, "color": style.colour(document), "linestyle": line}
-
-
-# --- What is judged ------------------------------------------------------------------------------
 
 
 def _better(generators: list[tuple[str, Evaluated]], test: str) -> Iterator[records.Comparison]:
@@ -328,7 +322,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 3: how good the generators are, and whether their chains have settled.\n\n"
         "**(a)** Test loss of each generator by its own step; triangles where it still falls by "

@@ -125,9 +125,6 @@ def _starts(student: Evaluated, block: Block) -> list[records.Comparison]:
     return [*learning.similar_losses(label, student, test, noise, block.control, paired=False)]
 
 
-# --- Claims --------------------------------------------------------------------------------------
-
-
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, and the controls of order against quality, score and starts."""
     return claims_of(tables, "fig4")
@@ -141,9 +138,6 @@ def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
         comparison.claim(id_, "", tables.pairs, f"{scope}, these generators"),
         *learning.claims(figure, tables.controls, scope),
     ]
-
-
-# --- The picture ---------------------------------------------------------------------------------
 
 
 @style.in_house_style
@@ -227,7 +221,6 @@ def _draw_late(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     title = "Figure 4: losses of a masked student on clones of bounded order of interaction.\n\n"
     return f"{title}{panels(block)}{inputs.made()}\n"
 

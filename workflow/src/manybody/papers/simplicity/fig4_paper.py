@@ -19,7 +19,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 4 with clones of the paper's own generators: factored attention with LayerNorm "
         "between layers.\n\n"

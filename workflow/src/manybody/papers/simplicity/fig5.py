@@ -24,7 +24,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 5: next-token losses of a causal student on the same clones, at "
         f"positions 2 to L.\n\n{panels(block)}{inputs.made()}\n"

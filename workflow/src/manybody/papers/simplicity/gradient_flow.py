@@ -196,9 +196,6 @@ def _falls(flow: Table) -> Iterator[records.Comparison]:
             yield records.below(label, fall, 0.0, -QUIET)
 
 
-# --- The picture ----------------------------------------------------------------------------------
-
-
 @style.in_house_style
 def draw(tables: style.Tables):
     """Panels (a) to (f), each of one consequence of the equations."""
@@ -247,7 +244,6 @@ def _label(axes, what: str, ends: list[tuple[str, float]]) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entry
     return (
         "Gradient flow of two layers of factored attention, by equations (section 3.1).\n\n"

@@ -84,9 +84,8 @@ class Corpus:
     @property
     def kinds(self) -> list[tuple[str, list[str]]]:
         """Every kind of clone that is compared, once: its label and its targets."""
-        kinds = [tuple(kind) for one in self.compared for kind in (one.late, one.early)]
-        targets = self.student.targets
-        return [(comparison.kind_label(targets, kind), list(kind)) for kind in dict.fromkeys(kinds)]
+        kinds = dict.fromkeys(tuple(k) for one in self.compared for k in (one.late, one.early))
+        return [(comparison.kind_label(self.student.targets, kind), list(kind)) for kind in kinds]
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
@@ -111,8 +110,11 @@ def compare(
 ) -> Corpus:
     """Compares every pair of kinds that a part of the block names."""
     pairs = [(pair.late, pair.early) for pair in part.comparisons]
-    compared = comparison.compare(student, generators, part.test, pairs, bootstraps)
-    return Corpus(student, part.control, compared)
+    return Corpus(
+        student,
+        part.control,
+        comparison.compare(student, generators, part.test, pairs, bootstraps),
+    )
 
 
 def tables_of(corpora: list[Corpus]) -> style.Tables:
@@ -124,15 +126,14 @@ def tables_of(corpora: list[Corpus]) -> style.Tables:
 
 def _losses(corpus: Corpus) -> Iterator[pd.DataFrame]:
     """Mean and sd over students of the loss on each clone, and on original text."""
-    curves = corpus.student.curves
+    curves = corpus.student.curves[corpus.student.curves["step"] > 0]
     named = [
         (target, f"{label}, generator {place}")
         for label, kind in corpus.kinds
         for place, target in enumerate(kind)
     ]
     for target, words in [*named, (corpus.control, "original text")]:
-        series = f"{corpus.name}: {words}"
-        yield learning.mean_over_runs(curves[curves["step"] > 0], target, "loss", series)
+        yield learning.mean_over_runs(curves, target, "loss", f"{corpus.name}: {words}")
 
 
 def _times(corpus: Corpus) -> Iterator[pd.DataFrame]:
@@ -169,9 +170,13 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         for number, one in enumerate(corpus.compared, 1)
     ]
     if len(tables.found) == 1:
-        reason = "its text is given by path: config/headline-second.yaml"
-        words = "The same answer on a second corpus"
-        found.append(records.not_run(f"{id_}/second-corpus", words, reason))
+        found.append(
+            records.not_run(
+                f"{id_}/second-corpus",
+                "The same answer on a second corpus",
+                "its text is given by path: config/headline-second.yaml",
+            )
+        )
     return found
 
 
@@ -182,8 +187,7 @@ def draw(tables: style.Tables):
     count = sum(len(corpus.compared) for corpus in corpora)
     figure = style.new(2, 3.6 + PAIR * count)
     names = [f"loss {corpus.name}" for corpus in corpora]
-    panels = [names, ["d"] * len(names)]
-    axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * count))
+    axes = figure.subplot_mosaic([names, ["d"] * len(names)], height_ratios=(2.4, PAIR * count))
     handles = {}
     for name, corpus in zip(names, corpora, strict=True):
         _draw_losses(axes[name], tables, corpus)
@@ -270,7 +274,6 @@ def _draw_intervals(axes, tables: style.Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     first, *others = inputs.students
     made = first.made() + "".join(
         f" On {needed.sized(one.corpus, one.source)}: {len(one.runs)} runs." for one in others

@@ -67,9 +67,6 @@ def claims(
     return all_judged(f"simplicity/{figure}", given, scope, reference)
 
 
-# --- Curves --------------------------------------------------------------------------------------
-
-
 class Series(NamedTuple):
     """A target as figures draw it: name in legends, name on an axis of clones, line and marker."""
 
@@ -131,9 +128,6 @@ def band(student: Evaluated) -> str:
     """The words of a legend for the band of a curve."""
     runs = len(student.runs)
     return f"mean and sd of {runs} runs" if runs > 1 else "one run: no band"
-
-
-# --- Comparisons ---------------------------------------------------------------------------------
 
 
 def plateau_end(curves: pd.DataFrame, control: str) -> float:

@@ -159,9 +159,6 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comp
     return over_seeds(label, logs, resolution=error)
 
 
-# --- Points and curves ----------------------------------------------------------------------------
-
-
 def name_of(one: Spectra, models: Sequence[Spectra]) -> str:
     """A model's short label, of several with one label with its rank or its name in the config."""
     if [other.short for other in models].count(one.short) == 1:

@@ -187,7 +187,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (

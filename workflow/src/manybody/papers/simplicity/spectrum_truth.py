@@ -212,7 +212,6 @@ def _beside(axes, found: pd.DataFrame, places: float, marker: str = "x", **looks
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     source, student = inputs.source, inputs.student
     return (
         "The order spectrum where it is known exactly.\n\n"

@@ -27,9 +27,6 @@ HALF = 0.5  # of the runs
 EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
 
 
-# --- Options and inputs ---------------------------------------------------------------------------
-
-
 class SeededModel(Block):
     """Runs of one model."""
 
@@ -116,9 +113,6 @@ class Inputs(needed.Inputs):
             f"order {self.source['order']}, L = {self.source['length']}, \\|V\\| = "
             f"{self.source['vocabulary']}"
         )
-
-
-# --- What was run ---------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -297,9 +291,6 @@ def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
     error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
     return float(each.mean()), float(error)
-
-
-# --- What is judged -------------------------------------------------------------------------------
 
 
 # A statement, the comparisons for it, the rule of one of them, and where the paper has it.

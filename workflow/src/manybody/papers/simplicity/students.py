@@ -176,8 +176,6 @@ def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
     return tables.ratio(sums["loss_sum"].to_numpy(float), sums["predictions"].to_numpy(float))
 
 
-# --- Chains of clones ----------------------------------------------------------------------------
-
 DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
 
 
@@ -222,7 +220,6 @@ def agreement(
     count = min(one.about["chains"] for one in (text, noise))
     own = [mean_loss(sums) for sums in losses]
     found = chains.agreement((text.trace, noise.trace), own, sweep, count)
-    values = {"score": found.score, "loss of the generator": found.loss}
     return [
         near(
             f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text",
@@ -230,5 +227,5 @@ def agreement(
             margin(error, count),
             deviations=0.0,  # the margin is the region's
         )
-        for name, (value, error) in values.items()
+        for name, (value, error) in (("score", found.score), ("loss of the generator", found.loss))
     ]

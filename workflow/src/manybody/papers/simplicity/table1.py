@@ -129,7 +129,6 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     name = needed.sized(source.get("corpus", entry["source"]), source)
     return (

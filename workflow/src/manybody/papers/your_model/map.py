@@ -178,7 +178,6 @@ def _draw_passage(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entry
     return (
         f"Which token of a passage acts on which, in {block.spectrum} at its last step.\n\n"

@@ -113,7 +113,6 @@ def _draw_reach(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (
