@@ -120,10 +120,10 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
     [
         ("spectrum", "n4", "controls.spectrum: found n4, of model n4; expected model bert"),
         ("late", [600, 2999], "controls.late[1]: found 2999; expected checkpoints of bert"),
-        ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
+        ("noise", ["original"], "controls.noise[0]: found original; expected one of the targets"),
         ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
         ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
-        ("series.targets", ["noise-10"], "controls.series: found noise-10; expected clones, or"),
+        ("series.targets", ["noise-10"], "series[0].targets[0]: found noise-10; expected one of"),
         ("series.targets", ["raw-n9"], "series[0].targets[0]: found raw-n9; expected one of"),
     ],
 )

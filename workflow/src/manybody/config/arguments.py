@@ -93,7 +93,7 @@ def check(kinds: dict[str, Any], values: dict[str, Any]) -> None:
         said = next(sentences(error, block, values))
         raise Refusal(re.sub(r"for example (\w+): ", r"for example \1=", said)) from error
     for path, part, _ in nested("", made):
-        for place, said in part.problems() if isinstance(part, Block) else ():
+        for place, said in part.conflicts() if isinstance(part, Block) else ():
             raise Refusal(said, ".".join(filter(None, (path.lstrip("."), place))))
 
 

@@ -6,14 +6,17 @@ from manybody import models
 from manybody.config.models import Trained
 from manybody.io.options import (
     Block,
+    Condition,
     Count,
     Inside,
     Positive,
     Seed,
     Several,
     different,
+    given,
     key,
     numbered,
+    other_than,
     refers,
 )
 from manybody.models import samplers
@@ -95,89 +98,82 @@ class Clone(Block):
     )
     threads: Count = key("CPU threads of torch.")
 
-    def misfits(self, path, config):
+    conditions = (
+        *(
+            Condition("energy", energies, {"sampler": sampler})
+            for sampler, (energies, _) in samplers.NEEDS.items()
+        ),
+        Condition(
+            "gauge", "none", {"energy": ("reference", "brook")}, "which is free of the gauge"
+        ),
+        *(
+            Condition(
+                name,
+                None,
+                {"sampler": other_than(*samplers.TEMPERED)},
+                "which draws from no energy",
+                f"sampler {' or '.join(samplers.TEMPERED)}",
+            )
+            for name in ("annealing", "inverse_temperatures")
+        ),
+        Condition("annealing", None, {"inverse_temperatures": given}, expected="one of them"),
+        Condition("sweeps", [1], {"sampler": "ancestral"}, "of which each draw is independent"),
+        Condition(
+            "order", "left-to-right", {"sampler": "ancestral"}, "which predicts in that order"
+        ),
+    )
+
+    def misfits(self, config):
         model, source = config.models[self.model], config.sources[self.source]
-        energies, needed = samplers.NEEDS[self.sampler]
-        if not samplers.suits(self.sampler, model.about):
-            kind = "a causal model" if model.about.causal else f"of {model.architecture}"
-            fitting = [
-                sampler for sampler in samplers.NEEDS if samplers.suits(sampler, model.about)
-            ]
-            yield (
-                f"{path}.model: found {self.model}, {kind}; expected {needed}, as the sampler "
-                f"{self.sampler} needs it; take another model, or sampler: {' or '.join(fitting)}"
+        about = model.about
+        if not samplers.suits(self.sampler, about):
+            kind = "a causal model" if about.causal else f"of {model.architecture}"
+            fitting = [sampler for sampler in samplers.NEEDS if samplers.suits(sampler, about)]
+            yield self.refused(
+                "model",
+                f"{samplers.NEEDS[self.sampler][1]}, as the sampler {self.sampler} needs it",
+                f"take another model, or sampler: {' or '.join(fitting)}",
+                f", {kind}",
             )
             return
-        yield from self._energy_misfits(path, model.about, energies)
-        available = source.available("test")
-        if self.chain_init == "test" and available and self.chains > available:
-            yield (
-                f"{path}.chains: found {self.chains} that start at test sequences; expected at "
-                f"most the {available} of source {self.source}; lower it, or make more of them"
-            )
-        plain = self.sampler == "mh" and self.energy in ("raw", "norm") and not self._tempered
-        if self.precision == "bfloat16" and not (plain and model.about.bfloat16_chains):
-            coarse = models.architectures_with("bfloat16_chains")
-            yield (
-                f"{path}.precision: found bfloat16 for {self.model} of architecture "
-                f"{model.architecture}, sampler {self.sampler} and energy {self.energy}; expected "
-                f"float32, in which all is computed but the ratios of mh under raw and norm at one "
-                f"temperature of {' and '.join(coarse)}; set it"
-            )
-        if isinstance(self.step, LossOf) and model.fitted:
-            yield (
-                f"{path}.step: found loss_of {self.step.loss_of.model}, but {self.model} is fitted "
-                f"and keeps its end only; expected last; set it"
-            )
-
-    @property
-    def _tempered(self) -> str | None:
-        given = [name for name in ("annealing", "inverse_temperatures") if getattr(self, name)]
-        return given[0] if given else None
-
-    def _energy_misfits(self, path, about, energies):
-        """Energy, sampler, paths and temperatures that do not fit together."""
-        if self.energy not in energies:
-            yield (
-                f"{path}.energy: found {self.energy} with sampler {self.sampler}; expected "
-                f"{' or '.join(energies)}; take it, or another sampler"
-            )
         paths = samplers.takes_paths(self.energy, about)
         if paths != (self.paths is not None):
-            form = "a mean over frozen paths" if paths else "none of frozen paths"
-            way = "give a number, such as 4" if paths else "leave it out"
-            yield (
-                f"{path}.paths: found {self.paths}, but energy {self.energy} of {self.model} is "
-                f"{form}; expected {'a number' if paths else 'nothing'}; {way}"
+            yield self.refused(
+                "paths",
+                "a number" if paths else "nothing",
+                "give a number, such as 4" if paths else "leave it out",
+                f", but energy {self.energy} of {self.model} is "
+                f"{'a mean over' if paths else 'none of'} frozen paths",
             )
-        if self.gauge != "none" and self.energy in ("reference", "brook"):
-            yield (
-                f"{path}.gauge: found {self.gauge} with energy {self.energy}, which is free of the "
-                f"gauge; expected none; set it"
+        available = source.available("test")
+        if self.chain_init == "test" and available and self.chains > available:
+            yield self.refused(
+                "chains",
+                f"at most the {available} of source {self.source}",
+                "lower it, or make more of them",
+                " that start at test sequences",
             )
-        if self._tempered and self.sampler not in samplers.TEMPERED:
-            yield (
-                f"{path}.{self._tempered}: found one with sampler {self.sampler}, which draws from "
-                f"no energy; expected sampler {' or '.join(samplers.TEMPERED)}; take one, or "
-                f"leave it out"
+        tempered = self.annealing or self.inverse_temperatures
+        plain = self.sampler == "mh" and self.energy in ("raw", "norm") and not tempered
+        if self.precision == "bfloat16" and not (plain and about.bfloat16_chains):
+            coarse = models.architectures_with("bfloat16_chains")
+            yield self.refused(
+                "precision",
+                f"float32, in which all is computed but the ratios of mh under raw and norm at one "
+                f"temperature of {' and '.join(coarse)}",
+                "set it",
+                f" for {self.model} of architecture {model.architecture}, sampler {self.sampler} "
+                f"and energy {self.energy}",
             )
-        if self.sampler == "ancestral" and self.sweeps != [1]:
-            yield (
-                f"{path}.sweeps: found {self.sweeps} with sampler ancestral; expected [1], as each "
-                f"draw is independent of the one before; set it"
-            )
-        if self.sampler == "ancestral" and self.order != "left-to-right":
-            yield (
-                f"{path}.order: found {self.order} with sampler ancestral; expected left-to-right, "
-                f"the order that a causal model predicts in; set it"
+        if isinstance(self.step, LossOf) and model.fitted:
+            yield self.refused(
+                "step.loss_of.model",
+                "step: last",
+                "set it",
+                f", but {self.model} is fitted and keeps its end only",
             )
 
     def problems(self):
-        if self.annealing and self.inverse_temperatures:
-            yield (
-                "annealing",
-                "found one beside inverse_temperatures; expected one of them; leave one out",
-            )
         if self.annealing and min(self.sweeps) <= self.annealing.sweeps:
             yield (
                 "sweeps",
@@ -185,9 +181,9 @@ class Clone(Block):
                 f"{self.annealing.sweeps}; take later ones",
             )
         ladder = self.inverse_temperatures
-        if ladder and (ladder[0] != 1 or sorted(set(ladder), reverse=True) != ladder):
-            yield (
+        if ladder and (ladder[0] != 1 or sorted(ladder, reverse=True) != ladder):
+            yield self.refused(
                 "inverse_temperatures",
-                f"found {ladder}; expected 1 and then falling numbers, such as [1, 0.8, 0.6]; "
-                f"order them",
+                "1 and then falling numbers, such as [1, 0.8, 0.6]",
+                "order them",
             )

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from manybody.io.options import Block, Count, Seed, key
+from manybody.io.options import Block, Condition, Count, Seed, key
 
 
 class Compute(Block):
@@ -19,10 +19,4 @@ class Compute(Block):
         "Data-parallel processes of one training job, a GPU each where there are any."
     )
 
-    def problems(self):
-        if self.device == "cpu" and self.gpus:
-            yield (
-                "gpus",
-                f"found {self.gpus} with device cpu, which leaves them idle; expected 0; set it, "
-                f"or take device auto",
-            )
+    conditions = (Condition("gpus", 0, {"device": "cpu"}, "which leaves them idle"),)

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.sentences import shown
 from manybody.data import SHARES, SPLITS
 from manybody.data.options import Shares
-from manybody.io.options import Block, Commit, Digest, Seed, Text, key
+from manybody.io.options import Block, Commit, Condition, Digest, Seed, Text, key, other_than
 
 Split = Literal["train", "validation", "test"]
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
@@ -49,17 +48,16 @@ class Published(Block):
         None,
     )
 
+    conditions = (
+        Condition(
+            "deduplicate", False, {"split": "published"}, "which keeps its documents", "false"
+        ),
+    )
+
     def problems(self):
-        if self.split == "published" and self.deduplicate:
-            yield (
-                "deduplicate",
-                "found true with a published split, which keeps its documents; expected false; "
-                "leave it out, or give shares as split",
-            )
-        if self.files is None:
-            return
-        wanted = PUBLISHED[self.kind] if self.split == "published" else ()
-        if not self.files or not set(wanted) <= set(self.files) <= set(SPLITS):
+        given, published = self.files, self.split == "published"
+        wanted = PUBLISHED[self.kind] if published else ()
+        if given is not None and not (given and set(wanted) <= set(given) <= set(SPLITS)):
             yield (
                 "files",
                 f"found the parts {', '.join(self.files) or 'none'}; expected "
@@ -88,13 +86,9 @@ class OwnFiles(Block):
         "Column of a Parquet or Arrow file that holds a document a row; text by default.", None
     )
 
-    def problems(self):
-        if self.marker is not None and self.boundary != "marker":
-            yield (
-                "marker",
-                f"found {shown(self.marker)} with boundary {self.boundary}, which does not look "
-                f"for it; expected boundary marker; change it, or leave marker out",
-            )
+    conditions = (
+        Condition("marker", None, {"boundary": other_than("marker")}, expected="boundary marker"),
+    )
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

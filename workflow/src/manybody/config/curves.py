@@ -30,7 +30,7 @@ class Curve(Block):
     source: refers(
         "sources",
         wanted="with a Hamiltonian of order 2",
-        fits=lambda source: source.hamiltonian_order == 2,
+        fits=lambda source, _: source.hamiltonian_order == 2,
     ) = key("A source with a Hamiltonian of order 2.")
     sizes: different(Count) = key("Sequences M in a training set.")
     realisations: Several = key("Disjoint training sets at each size.")
@@ -43,13 +43,14 @@ class Curve(Block):
     )
     seed: Seed = key("Draws the starts.")
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         available = config.sources[self.source].sequences.train
         if self.realisations * max(self.sizes) > available:
-            yield (
-                f"{path}.sizes: found {max(self.sizes)} with {self.realisations} realisations of "
-                f"their own; expected at most the {available} training sequences of source "
-                f"{self.source} in all; lower either, or sample more"
+            yield self.refused(
+                "sizes",
+                f"at most the {available} training sequences of source {self.source} in all",
+                "lower either, or sample more",
+                f" with {self.realisations} realisations of their own",
             )
 
 

@@ -8,7 +8,7 @@ from manybody.config.corpora import Split
 from manybody.config.models import Trained
 from manybody.config.sources import sized
 from manybody.config.training import Fraction
-from manybody.io.options import Block, Seeds, Several, key, nearest_of, numbered, refers
+from manybody.io.options import Block, Seeds, key, nearest_of, numbered, refers
 
 
 class CloneTarget(Block):
@@ -28,27 +28,14 @@ class SplitTarget(Block):
     """Sequences of a split of the source, or of another one."""
 
     split: Split = key("The split.")
-    sequences: Several = key("The first so many of the split.")
+    sequences: numbered("sequences of its split", "source", 2) = key(
+        "The first so many of the split."
+    )
     source: refers("sources") = key(
         "A source of the same |V| and L, such as a cut or n-grams of the model's; by default that "
         "which the model was trained on.",
         None,
     )
-
-    def misfits_of(self, path, source, config):
-        if self.source is not None and _sizes(self.source, config) != _sizes(source, config):
-            found, expected = (_shown(_sizes(name, config)) for name in (self.source, source))
-            yield (
-                f"{path}.source: found {self.source} with {found}; expected {expected}, as those "
-                f"of source {source}, which the model is trained on; take another"
-            )
-        source = self.source or source
-        most = config.sources[source].available(self.split)
-        if most and self.sequences > most:
-            yield (
-                f"{path}.sequences: found {self.sequences}; expected at most {most}, the "
-                f"{self.split} split of source {source}; lower it"
-            )
 
 
 def _sizes(source, config) -> tuple | None:
@@ -76,13 +63,18 @@ class Evaluation(Block):
     steps: Literal["all", "last"] = key("all checkpoints or the last.")
     targets: Annotated[dict[str, Target], Field(min_length=1)] = key("Sequence sets, by name.")
 
-    def misfits(self, path, config):
-        model = config.models[self.model]
-        if model.about.causal and self.positions != "all":
-            yield (
-                f"{path}.positions: found {self.positions} for {self.model}, which predicts the "
-                f"next token; expected all; set it"
+    def misfits(self, config):
+        if config.models[self.model].about.causal and self.positions != "all":
+            yield self.refused(
+                "positions", "all", "set it", f" for {self.model}, which predicts the next token"
             )
+        sizes = _sizes(self.source, config)
         for name, target in self.targets.items():
-            if isinstance(target, SplitTarget):
-                yield from target.misfits_of(f"{path}.targets.{name}", self.source, config)
+            other = getattr(target, "source", None)
+            if other and _sizes(other, config) != sizes:
+                yield (
+                    f"targets.{name}.source",
+                    f"found {other} with {_shown(_sizes(other, config))}; expected "
+                    f"{_shown(sizes)}, as those of source {self.source}, which the model is "
+                    f"trained on; take another",
+                )

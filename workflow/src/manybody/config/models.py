@@ -8,7 +8,7 @@ from pydantic import Field, create_model
 
 from manybody import models
 from manybody.config.sources import sized
-from manybody.config.training import training_of
+from manybody.config.training import Recipe, training_of
 from manybody.io.options import Block, Seed, key, refers
 
 INIT_SEED = (
@@ -54,76 +54,75 @@ class Model(Block):
     def problems(self):
         yield from super().problems()
         for name in ("init_seed", "training"):
-            given = getattr(self, name)
-            if self.given and given is not None:
+            value = getattr(self, name)
+            if self.given and value is not None:
                 yield (
                     name,
                     f"found a value beside {self.given} {getattr(self, self.given)}, which are not "
                     f"trained; expected one of the two; leave one out",
                 )
-            if not self.given and given is None:
+            if not self.given and value is None:
                 yield (
                     name,
                     "missing; expected it for a model that is trained; give it, or take "
                     "parameters: source",
                 )
-        if self.training is None:
-            return
-        recipe = self.training
-        if recipe.objective != self.about.objective:
-            yield (
+        recipe, about = self.training, self.about
+        if recipe and recipe.objective != about.objective:
+            yield self.refused(
                 "training.objective",
-                f"found {recipe.objective}; expected {self.about.objective}, as a "
-                f"{self.architecture} model is trained; set it",
+                f"{about.objective}, as a {self.architecture} model is trained",
+                "set it",
             )
-        sparsity = getattr(recipe.optimizer, "sparsity", None)
-        if sparsity is not None and self.about.penalised is None:
-            yield (
+        sparse = recipe and getattr(recipe.optimizer, "sparsity", None) is not None
+        if sparse and about.penalised is None:
+            yield self.refused(
                 "training.optimizer.sparsity",
-                f"found {sparsity}; expected it for one layer of factored attention with free maps "
-                f"only; leave it out",
+                "it for one layer of factored attention with free maps only",
+                "leave it out",
             )
 
-    def misfits_of(self, path: str, name: str, source: str, config):
-        """True if the model `name` can be built for a source, on which `path` uses it."""
+    def misfits_of(self, source: str, config):
+        """Why the model cannot be built for a source or trained on it, as `problems`."""
         recipe, given, sizes = self.training, config.sources[source], sized(source, config)
         if sizes.length is None:
             return  # |V| and L are in the source's file
         weighted = getattr(recipe, "sequence_weights", None) is not None
         if weighted and "weights.parquet" not in given.beside:
-            yield (
-                f"models.{name}.training.sequence_weights: found {recipe.sequence_weights}, "
-                f"but {path} trains it on {source}, a {given.kind} source; expected an "
-                f"alignment, whose sequences alone have weights; leave it out"
+            yield self.refused(
+                "training.sequence_weights",
+                "an alignment, whose sequences alone have weights",
+                "leave it out",
+                f", but {source} is a {given.kind} source",
             )
         most = given.available("train")
         if most and recipe and (recipe.subset or 0) > most:
-            yield (
-                f"models.{name}.training.subset: found {recipe.subset}; expected at most the "
-                f"{most} training sequences of source {source}, on which {path} "
-                f"uses it; lower it or leave it out"
+            yield self.refused(
+                "training.subset",
+                f"at most the {most} training sequences of source {source}",
+                "lower it or leave it out",
             )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
         if rank and sizes.vocabulary and rank > sizes.vocabulary:
-            yield (
-                f"models.{name}.rank: found {rank}; expected at most the |V| = {sizes.vocabulary} "
-                f"of source {source}, on which {path} uses it; take rank <= {sizes.vocabulary}, or "
-                f"null for full values"
+            yield self.refused(
+                "rank",
+                f"at most the |V| = {sizes.vocabulary} of source {source}",
+                f"take rank <= {sizes.vocabulary}, or null for full values",
             )
         if order and order > sizes.length:
-            yield (
-                f"models.{name}.order: found {order}; expected at most the L = {sizes.length} of "
-                f"source {source}, on which {path} uses it; lower it"
+            yield self.refused(
+                "order", f"at most the L = {sizes.length} of source {source}", "lower it"
             )
         if self.adopts and order != given.hamiltonian_order:
-            yield (
-                f"models.{name}.order: found {order}, but source {source}, whose weights {path} "
-                f"takes, is of order {given.hamiltonian_order or 'none: it has no Hamiltonian'}; "
-                f"expected the same; change one"
+            yield self.refused(
+                "order",
+                "the same",
+                "change one",
+                f", but source {source}, whose weights it takes, is of order "
+                f"{given.hamiltonian_order or 'none: it has no Hamiltonian'}",
             )
-        if recipe:
-            for what, said in recipe.batch_problems(source, sizes.length):
-                yield f"models.{name}.training.{what}: {said}"
+        if isinstance(recipe, Recipe):
+            yield from recipe.batch_misfits(source, sizes.length)
 
 
 def _entry(architecture: str) -> type[Model]:
@@ -144,4 +143,4 @@ def _entry(architecture: str) -> type[Model]:
 AnyModel = Annotated[
     reduce(or_, map(_entry, models.ARCHITECTURES)), Field(discriminator="architecture")
 ]
-Trained = refers("models", wanted="that is trained", fits=lambda model: model.evaluated)
+Trained = refers("models", wanted="that is trained", fits=lambda model, _: model.evaluated)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 
@@ -101,14 +102,14 @@ def _wrong(path: tuple, kind: str, model: type[BaseModel], config) -> str:
     schema, value = _schema(path, model, config)
     number = _meant_number(value, schema)
     example = written(_example(schema)) if number is None else number
-    key = path[-1] if path and isinstance(path[-1], str) else None
-    fix = f"write for example {key}: {example}" if key else f"write for example {example}"
+    if path and isinstance(path[-1], str):
+        example = f"{path[-1]}: {example}"
     about = " ".join(schema.get("description", "").split())
     about = f" ({about})" if about else ""
     note = "" if number is None else ", which YAML reads as text"
     what = "missing" if kind == "missing" else f"found {shown(value)}{note}"
     where = _written_path(path) or "config"
-    return f"{where}: {what}; expected {expectation(schema)}{about}; {fix}"
+    return f"{where}: {what}; expected {expectation(schema)}{about}; write for example {example}"
 
 
 @cache
@@ -123,15 +124,9 @@ def _inline(node, definitions: dict):
         return [_inline(part, definitions) for part in node]
     if not isinstance(node, dict):
         return node
-    out = {}
-    if "$ref" in node:
-        out |= _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
-    for key, part in node.items():
-        if key == "properties":
-            out[key] = {name: _inline(value, definitions) for name, value in part.items()}
-        elif key not in ("$ref", "title", "default") or (key == "default" and part is not None):
-            out[key] = _inline(part, definitions)
-    return out
+    named = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
+    parts = {**named, **node}.items()
+    return {key: _inline(part, definitions) for key, part in parts if key != "$ref"}
 
 
 def _schema(path: tuple, model: type[BaseModel], config, meant=True) -> tuple[dict, object]:
@@ -183,25 +178,19 @@ def _choices(schema: dict) -> list:
 def _meant_number(value, schema: dict) -> str | None:
     """A text as the number that was meant: YAML knows 7.0e-4, and takes 7e-4 for a text."""
     kinds = [part.get("type") for part in alternatives(schema)]
-    if not isinstance(value, str) or not {"integer", "number"} & set(kinds):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    if not math.isfinite(number):
-        return None
-    if "number" not in kinds:
-        return str(int(number)) if number.is_integer() else None
-    text = repr(number)
-    return text if "." in text else text.replace("e", ".0e")
+    with suppress(ValueError):
+        number = float(value) if isinstance(value, str) else math.nan
+        if "number" in kinds and math.isfinite(number):
+            text = repr(number)
+            return text if "." in text else text.replace("e", ".0e")
+        if "integer" in kinds and number.is_integer():
+            return str(int(number))
+    return None
 
 
 def _written_path(path: tuple) -> str:
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
-    return text
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def written(value) -> str:
@@ -223,7 +212,7 @@ def expectation(schema: dict) -> str:
     if kind == "object":
         fewest = schema.get("minProperties")
         least = f"at least {fewest} entr{'y' if fewest == 1 else 'ies'}" if fewest else "names"
-        keys = ", ".join(schema.get("properties", {}))
+        keys = ", ".join(_parts(schema))
         return f"a mapping with the keys {keys}" if keys else f"a mapping with {least}"
     if kind == "array":
         fewest, most = schema.get("minItems", 0), schema.get("maxItems")
@@ -255,11 +244,10 @@ def _example(schema: dict):
         return _choices(schema)[0]
     kind = schema.get("type", "null")
     if kind == "object":
-        entry = schema.get("additionalProperties")
-        if fewest := schema.get("minProperties"):
-            return {f"name-{number}": _example(entry) for number in range(fewest)}
-        parts = schema.get("properties", {})
-        return {name: _example(parts[name]) for name in schema.get("required", [])}
+        parts = {name: _parts(schema)[name] for name in schema.get("required", [])}
+        for number in range(schema.get("minProperties", 0)):
+            parts[f"name-{number}"] = schema["additionalProperties"]
+        return {name: _example(part) for name, part in parts.items()}
     if kind == "array":
         return _items(schema)
     if kind in ("integer", "number"):

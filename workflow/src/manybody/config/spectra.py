@@ -44,29 +44,9 @@ class Spectrum(Block):
         "exchanged for."
     )
 
-    def misfits(self, path, config):
-        length = getattr(
-            config.sources[self.source], "length", None
-        )  # an alignment's is in its file
-        for name, found, most in self.lengths(length) if length else ():
-            if found > most:
-                yield (
-                    f"{path}.{name}: found {found}; expected at most {most} with "
-                    f"sources.{self.source}.length {length}; lower it"
-                )
-
-    def lengths(self, length: int):
-        """Numbers that the length of a sequence bounds: name, value, bound."""
-        return ()
-
-    def _too_long(self, path, config, key):
-        """True if all contexts are too many to be enumerated."""
-        length = getattr(config.sources[self.source], "length", None)
-        if (length or 0) > LONGEST:
-            yield (
-                f"{path}: found {key} with sources.{self.source}.length {length}; "
-                f"expected at most {LONGEST} positions, as there are 2^(L - 1) contexts; take draws"
-            )
+    def length(self, config) -> float:
+        """L of the source; infinite where it is not known, as that of an alignment."""
+        return getattr(config.sources[self.source], "length", None) or math.inf
 
 
 class DrawnSpectrum(Spectrum):
@@ -97,29 +77,25 @@ class DrawnSpectrum(Spectrum):
         ge=0,
     )
 
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
+    def misfits(self, config):
+        length, model = self.length(config), config.models[self.model]
+        longest = f"at most {length - 1} with sources.{self.source}.length {length}"
+        if self.orders >= length:
+            yield self.refused("orders", longest, "lower it")
+        if self.anchored and self.anchored.size >= length:
+            yield self.refused("anchored.size", longest, "lower it")
         if self.passage is not None and self.passage >= self.sequences:
-            yield (
-                f"{path}.passage: found {self.passage}; expected a number below {path}.sequences "
-                f"{self.sequences}; lower it"
-            )
-        model = config.models[self.model]
-        length = getattr(config.sources[self.source], "length", None) or math.inf
+            yield self.refused("passage", f"a number below sequences {self.sequences}", "lower it")
         held = min(length, math.inf if model.about.degree is None else model.about.degree + 1)
         if self.bounded and held > self.orders + 1:
-            yield (
-                f"{path}.bounded: found true for {self.model} of architecture "
-                f"{model.architecture}, which holds "
-                f"{'any order' if held == math.inf else f'order {held}'}; expected order "
-                f"{self.orders + 1} at most, as orders is {self.orders}: shares of single orders "
-                "would be wrong; set it to false"
+            yield self.refused(
+                "bounded",
+                f"order {self.orders + 1} at most, as orders is {self.orders}: shares of single "
+                f"orders would be wrong",
+                "set it to false",
+                f" for {self.model} of architecture {model.architecture}, which holds "
+                f"{'any order' if held == math.inf else f'order {held}'}",
             )
-
-    def lengths(self, length):
-        yield "orders", self.orders, length - 1
-        if self.anchored:
-            yield "anchored.size", self.anchored.size, length - 1
 
 
 class EnumeratedSpectrum(Spectrum):
@@ -127,9 +103,15 @@ class EnumeratedSpectrum(Spectrum):
 
     kind: Literal["enumeration"]
 
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        yield from self._too_long(f"{path}.kind", config, "enumeration")
+    def misfits(self, config):
+        length = self.length(config)
+        if LONGEST < length < math.inf:
+            yield self.refused(
+                "kind",
+                f"at most {LONGEST} positions, as there are 2^(L - 1) contexts",
+                "take draws",
+                f" with sources.{self.source}.length {length}",
+            )
 
 
 AnySpectrum = Annotated[DrawnSpectrum | EnumeratedSpectrum, Field(discriminator="kind")]

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 from manybody.config.training import Decay, Fraction
 from manybody.io.options import (
     Block,
+    Condition,
     Count,
     Digest,
     Inside,
@@ -15,8 +16,10 @@ from manybody.io.options import (
     Seed,
     Several,
     different,
+    given,
     key,
     number,
+    other_than,
 )
 
 Length = Annotated[int, Field(ge=3)]
@@ -181,37 +184,27 @@ class Gamp(Threaded):
         "0 for none."
     )
 
+    conditions = (
+        Condition("skip", other_than(0), {"activation": "linear"}, "which needs it", "c > 0"),
+        Condition("overlaps", given, {"init": "informed"}, expected="two overlaps"),
+        Condition("overlaps", None, {"init": "random"}, expected="null"),
+        # The iteration at infinite dimension.
+        Condition("points", 0, {"damping": other_than(1)}, "but that iteration is without damping"),
+        Condition(
+            "points",
+            0,
+            {"init": "random", "side_information": 0},
+            "from which that iteration learns nothing by itself",
+        ),
+    )
+
     def problems(self):
-        if self.activation == "linear" and self.skip == 0:
-            yield (
-                "skip",
-                "found 0 with activation linear; expected c > 0, as linear attention has no "
-                "inverse without it; raise it or take softmax",
-            )
-        informed = self.init == "informed"
-        if informed != (self.overlaps is not None):
-            expected = "two overlaps" if informed else "null"
-            yield (
-                "overlaps",
-                f"found {self.overlaps} with init {self.init}; expected {expected}; set them, or "
-                f"change init",
-            )
-        for alpha in self.alphas:
-            yield from _no_sample("alphas", alpha, self.dimension)
+        yield from _no_sample("alphas", min(self.alphas), self.dimension)
         if len({f"{alpha:g}" for alpha in self.alphas}) < len(self.alphas):
-            yield (
+            yield self.refused(
                 "alphas",
-                f"found {self.alphas}; expected numbers that differ in six digits, by which the "
-                f"series are named; change some",
-            )
-        learns_nothing = self.init == "random" and not self.side_information
-        if self.points and (self.damping < 1 or learns_nothing):
-            yield (
-                "points",
-                f"found {self.points} with damping {self.damping:g}, init {self.init} and "
-                f"side_information {self.side_information:g}; expected 0, since the iteration at "
-                f"infinite dimension is without damping, and from a random init learns nothing "
-                f"by itself; set it",
+                "numbers that differ in six digits, by which the series are named",
+                "change some",
             )
 
 
@@ -269,13 +262,14 @@ class Trec(Threaded):
     epochs: Count = key("Passes over the questions.")
     runs: Count = key("How many.")
 
-    def problems(self):
-        if not self.tokenizer and self.vocabulary is None:
-            yield (
-                "vocabulary",
-                "missing with tokenizer null; expected the tokens of the tokenizer that is "
-                "trained; add vocabulary, or name a tokenizer",
-            )
+    conditions = (
+        Condition(
+            "vocabulary",
+            given,
+            {"tokenizer": (None, "")},
+            expected="the tokens of the tokenizer that is trained",
+        ),
+    )
 
 
 Theory = Annotated[

@@ -7,12 +7,14 @@ from pydantic import Field
 from manybody.io.kept_steps import kept_steps
 from manybody.io.options import (
     Block,
+    Condition,
     Count,
     Name,
     NotNegative,
     Positive,
     Seed,
     Several,
+    given,
     key,
     nearest_of,
     number,
@@ -108,6 +110,8 @@ class Recipe(Block):
     )
     threads: Count = key("CPU threads of torch in a process. Another number gives other rounding.")
 
+    conditions = (Condition("hold", 0, {"schedule": "constant"}, "which holds the rate anyway"),)
+
     def problems(self):
         beyond = [step for step in self.checkpoints.listed if step > self.steps]
         if beyond:
@@ -116,46 +120,32 @@ class Recipe(Block):
                 f"found {beyond}; expected steps up to the last, {self.steps}; take them out or "
                 f"train longer",
             )
-        if self.hold and self.schedule != "cosine":
-            yield (
-                "hold",
-                f"found {self.hold} with schedule {self.schedule}, which holds the rate anyway; "
-                f"expected none; leave it out or take schedule cosine",
-            )
         if self.hold and self.warmup + self.hold > self.steps:
-            yield (
-                "hold",
-                f"found {self.hold}; expected at most {self.steps - self.warmup}, the steps after "
-                f"the warm-up; shorten it",
-            )
+            most = self.steps - self.warmup
+            yield self.refused("hold", f"at most {most}, the steps after the warm-up", "shorten it")
         if self.warmup >= self.steps:
-            yield (
-                "warmup",
-                f"found {self.warmup}; expected less than the {self.steps} steps of the run; "
-                f"shorten it",
-            )
+            yield self.refused("warmup", f"less than the {self.steps} steps", "shorten it")
 
     def keeps(self, step: int) -> bool:
         """True if a run with this recipe keeps its weights at `step`."""
         return step <= self.steps and step in kept_steps(self.model_dump())
 
-    def batch_problems(self, source: str, length: int):
-        """True if the copies of a step are whole sequences of a source of this length."""
+    def batch_misfits(self, source: str, length: int):
+        """Why the copies of a step are not whole sequences of a source of this length."""
         if self.objective != "masked":
             return
         copies = length if self.masks == "all" else max(1, round(self.masks * length))
+        where = f"that each sequence of source {source} gives (sources.{source}.length {length})"
         if self.batch < copies:
             yield (
-                "batch",
-                f"found {self.batch} copies; expected at least the {copies} that one sequence of "
-                f"source {source} gives, as sources.{source}.length is {length}; raise it, or "
+                "training.batch",
+                f"found {self.batch} copies; expected at least the {copies} {where}; raise it, or "
                 f"lower the length",
             )
         elif self.masks == "all" and self.batch % length:
             yield (
-                "batch",
-                f"found {self.batch} copies; expected a multiple of the {length} that each "
-                f"sequence of source {source} gives (sources.{source}.length); take "
+                "training.batch",
+                f"found {self.batch} copies; expected a multiple of the {copies} {where}; take "
                 f"{self.batch // length * length}",
             )
 
@@ -178,21 +168,19 @@ class Fit(Block):
     precision: Literal["float32", "float64"] = key("Arithmetic.")
     threads: Count = key("CPU threads of torch. Another number gives other rounding.")
 
-    def problems(self):
-        if self.sequence_weights is not None and self.subset is not None:
-            yield (
-                "subset",
-                f"found {self.subset} with sequence_weights, which are counted among all training "
-                f"sequences; expected one of the two; leave one out",
-            )
+    conditions = (
+        Condition(
+            "subset",
+            None,
+            {"sequence_weights": given},
+            "which is counted among all training sequences",
+            "one of the two",
+        ),
+    )
 
     def keeps(self, step: int) -> bool:
         """True if the weights at `step` are kept: no step is named, a fit keeps its end."""
         return False
-
-    def batch_problems(self, source: str, length: int):
-        """A fit takes all sequences at once."""
-        return ()
 
 
 KINDS = {"recipe": Recipe, "fit": Fit}

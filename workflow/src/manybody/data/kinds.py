@@ -24,6 +24,7 @@ from manybody.data.options import (
 )
 from manybody.io.options import (
     Block,
+    Condition,
     Count,
     Inside,
     NotNegative,
@@ -35,6 +36,7 @@ from manybody.io.options import (
     key,
     nearest_of,
     number,
+    other_than,
     refers,
 )
 
@@ -92,6 +94,13 @@ class TextSource(SourceOptions):
             there = (name for name in names if Path(self.tokenizer, name).expanduser().is_file())
             yield "tokenizer", f"{self.tokenizer}/{next(there, names[0])}", expected
 
+    # At the least, it is the 256 bytes.
+    conditions = (
+        Condition(
+            "vocabulary", other_than(256), {"end_of_document": "kept"}, "", "257 tokens or more"
+        ),
+    )
+
     def problems(self):
         if (self.vocabulary is None) == (self.tokenizer is None):
             found = "neither" if self.vocabulary is None else "both"
@@ -100,12 +109,6 @@ class TextSource(SourceOptions):
                 f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
                 f"tokenizer to be trained, or one that comes with a model; "
                 + ("give it" if found == "neither" else "leave one out"),
-            )
-        if self.end_of_document == "kept" and (self.vocabulary or 257) < 257:
-            yield (
-                "vocabulary",
-                f"found {self.vocabulary} with end_of_document kept; expected at least 257, the "
-                f"bytes and the marker; raise it",
             )
 
     def available(self, split: str) -> int | None:
@@ -135,11 +138,8 @@ class ManyBodySource(Sampled):
 
     def problems(self):
         if self.length < self.order:
-            yield (
-                "length",
-                f"found {self.length}; expected at least {self.order} sites, the order of the "
-                f"interaction; take at least {self.order}",
-            )
+            sites = f"{self.order} sites, the order of the interaction"
+            yield self.refused("length", f"at least {sites}", "raise it")
 
 
 class Gaussian(Block):
@@ -199,12 +199,12 @@ class PottsSource(Sampled):
         return 2
 
     def problems(self):
-        hamming, most = self.temperature.hamming, 1 - 1 / self.vocabulary
-        if hamming is not None and hamming >= most:
-            yield (
+        most = 1 - 1 / self.vocabulary
+        if (self.temperature.hamming or 0) >= most:
+            yield self.refused(
                 "temperature.hamming",
-                f"found {hamming:g}; expected less than 1 - 1/|V| = {most:.4g}, which is that of "
-                f"uniform colours (beta = 0); lower it",
+                f"less than 1 - 1/|V| = {most:.4g}, which is that of uniform colours (beta = 0)",
+                "lower it",
             )
 
 
@@ -281,11 +281,8 @@ class TreeSource(Drawn):
 
     def problems(self):
         if self.level > self.depth:
-            yield (
-                "level",
-                f"found {self.level}; expected at most the depth {self.depth}, at which the "
-                f"leaves are independent given the root; lower it",
-            )
+            leaves = f"the depth {self.depth}, at which the leaves are independent given the root"
+            yield self.refused("level", f"at most {leaves}", "lower it")
 
 
 class CutSource(Derived):
@@ -295,7 +292,7 @@ class CutSource(Derived):
     reads = (HAMILTONIAN,)
     kind: Literal["cut"]
     source: refers(
-        "sources", wanted="with a Hamiltonian", fits=lambda source: source.hamiltonian_order
+        "sources", wanted="with a Hamiltonian", fits=lambda source, _: source.hamiltonian_order
     ) = key("Source with the Hamiltonian.")
     at: Count = key("Largest order of interaction that is left.")
     kept: Literal["interactions", "marginals"] = key(
@@ -304,19 +301,17 @@ class CutSource(Derived):
     )
     seed: Seed = key("Draws the sequences.")
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         planted = config.sources[self.source]
-        order = planted.hamiltonian_order
-        if self.at >= order:
-            yield (
-                f"{path}.at: found {self.at}; expected less than the {order} of source "
-                f"{self.source}, above which there is nothing to cut; lower it"
-            )
+        if self.at >= planted.hamiltonian_order:
+            least = f"less than the {planted.hamiltonian_order} of source {self.source}"
+            yield self.refused("at", f"{least}, above which there is nothing to cut", "lower it")
         if planted.vocabulary**planted.length > STATES:
-            yield (
-                f"{path}.source: found {self.source} with |V|^L = "
-                f"{planted.vocabulary}^{planted.length}; expected at most {STATES} states, as all "
-                f"are enumerated; take one of fewer sites or colours"
+            yield self.refused(
+                "source",
+                f"at most {STATES} states, as all are enumerated",
+                "take one of fewer sites or colours",
+                f" with |V|^L = {planted.vocabulary}^{planted.length}",
             )
 
 
@@ -330,7 +325,7 @@ class NGramCloneSource(Derived):
     source: refers(
         "sources",
         wanted="whose length the config says, made from no other",
-        fits=lambda source: source.made_from is None and source.length,
+        fits=lambda source, _: source.made_from is None and source.length,
     ) = key("Source whose training sequences n-grams are counted in.")
     order: int = key("Order n: a token depends on the n - 1 before it.", ge=1, le=8)
     smoothing: Literal["kneser-ney", "maximum-entropy"] = key(
@@ -340,17 +335,21 @@ class NGramCloneSource(Derived):
     )
     seed: Seed = key("Draws the sequences.")
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         text = config.sources[self.source]
         if self.order > text.length:
-            yield (
-                f"{path}.order: found {self.order}; expected at most the L = {text.length} of "
-                f"source {self.source}, since n-grams are runs within a block; lower it"
+            yield self.refused(
+                "order",
+                f"at most the L = {text.length} of source {self.source}, since n-grams are runs "
+                f"within a block",
+                "lower it",
             )
         elif (text.vocabulary or 1) ** self.order >= 2**63:
-            yield (
-                f"{path}.order: found {self.order} with the |V| = {text.vocabulary} of source "
-                f"{self.source}; expected |V|^n below 2^63, as n-grams are numbered; lower it"
+            yield self.refused(
+                "order",
+                "|V|^n below 2^63, as n-grams are numbered",
+                "lower it",
+                f" with the |V| = {text.vocabulary} of source {self.source}",
             )
 
 

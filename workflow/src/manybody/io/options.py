@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +39,59 @@ Text = Annotated[str, Field(min_length=1)]
 Repository = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]  # of the Hugging Face hub
 
 
+class Condition(NamedTuple):
+    """`key` has one of `values` where each of the keys in `where` has one of the values there.
+
+    Values are one, a tuple of several, or a function that is true of them. What follows in the
+    sentence that refuses another: why, behind what was found, and what was expected.
+    """
+
+    key: str
+    values: Any
+    where: dict[str, Any]
+    why: str = ""
+    expected: str = ""
+
+    def refusals(self, block: "Block") -> Iterator[tuple[str, str]]:
+        """The key with a sentence, where `block` breaks the condition."""
+        others = {name: getattr(block, name) for name in self.where}
+        applies = all(_among(value, self.where[name]) for name, value in others.items())
+        if not applies or _among(value := getattr(block, self.key), self.values):
+            return
+        free = self.values is None and not type(block).model_fields[self.key].is_required()
+        shown = "one" if free and isinstance(value, Block | list) else _shown(value)
+        what = "missing" if value is None else f"found {shown}"
+        beside = " and ".join(f"{name} {value}" for name, value in others.items())
+        choices = self.values if isinstance(self.values, tuple) else (self.values,)
+        expected = self.expected or ("nothing" if free else " or ".join(map(str, choices)))
+        fix = f"leave {self.key} out" if free else "set it"
+        yield (
+            self.key,
+            f"{what} with {beside}{self.why and f', {self.why}'}; expected {expected}; {fix}, or "
+            f"change {' or '.join(others)}",
+        )
+
+
+def given(value) -> bool:
+    """True of the value of a key that is not left out."""
+    return value is not None
+
+
+def other_than(*values: Any) -> Callable[[Any], bool]:
+    """A function that is true of all values but these."""
+    return lambda value: value not in values
+
+
+def _among(value, values) -> bool:
+    if callable(values):
+        return values(value)
+    return value in values if isinstance(values, tuple) else value == values
+
+
+def _shown(value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class Block(BaseModel):
     """A mapping of the config: one field a key, with type, bounds, default and description.
 
@@ -48,17 +101,30 @@ class Block(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    conditions: ClassVar[tuple[Condition, ...]] = ()  # of this class, beside those of its bases
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        """Choices that do not fit together: the key ('' for all), and a sentence that says so."""
+        for kind in type(self).__mro__:
+            for condition in vars(kind).get("conditions", ()):
+                yield from condition.refusals(self)
+        yield from self.problems()
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Choices that do not fit together: the key ('' for all), and a sentence that says so."""
+        """The conflicts that no condition says."""
         yield from ()
 
-    def misfits(self, path: str, config) -> Iterator[str]:
-        """Sentences on what does not fit to other entries of `config`; `path` leads to the block.
+    def misfits(self, config) -> Iterator[tuple[str, str]]:
+        """The same of what does not fit to other entries of `config`.
 
         It is called when all names in the config are known to be those of entries.
         """
         yield from ()
+
+    def refused(self, path: str, expected: str, fix: str, why: str = "") -> tuple[str, str]:
+        """The key that `path` leads to, and a sentence on its value, behind which stands `why`."""
+        value = reduce(getattr, path.split("."), self)
+        return path, f"found {_shown(value)}{why}; expected {expected}; {fix}"
 
 
 def _different(items: list) -> list:
@@ -87,33 +153,34 @@ Seeds = different(Seed)
 
 
 # Parts of entries that names and numbers refer to, beside the entries themselves: targets of an
-# evaluation, those of them that are clones, runs of an evaluation or a spectrum, checkpoints of a
+# evaluation, runs of an evaluation or a spectrum, checkpoints of a
 # model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of
-# a source has.
+# a source has, one that is named or that of the key `split` beside.
 PARTS = (
     "targets",
-    "clone targets",
     "seeds",
     "steps",
     "sweeps",
     "sequences of validation",
     "sequences of test",
+    "sequences of its split",
 )
 
 
 class Reference(str):
     """A name of an entry of one block of the config, one that `fits` if only some do.
 
-    `wanted` says which ones do, to stand in a message behind "expected a source". The entry has the
-    values of the keys `same` in common with the first entry that the key `like` names, or with the
-    block around that has them. If `block` is one of `PARTS`, it is a name of such a part of each
-    entry that the key `of` names. Keys are those of the block that the name is in, or of one around
-    it. `pipeline.check` resolves all of it.
+    `fits(entry, config)` is asked when all names are known to be those of entries, and `wanted`
+    says for which ones it is true, to stand in a message behind "expected a source". The entry has
+    the values of the keys `same` in common with the first entry that the key `like` names, or with
+    the block around that has them. If `block` is one of `PARTS`, it is a name of such a part of
+    each entry that the key `of` names. Keys are those of the block that the name is in, or of one
+    around it. `pipeline.check` resolves all of it.
     """
 
     block: str
-    wanted: str
-    fits: Callable[[Block], Any]
+    wanted: str | None
+    fits: Callable[[Block, Any], Any]
     of: str
     same: tuple[str, ...]
     like: str | None
@@ -124,13 +191,14 @@ class PartNumber(int):
 
     block: str
     of: str
+    wanted = None
 
 
 def refers(
     block: str,
     *kinds: str,
     wanted: str | None = None,
-    fits: Callable[[Block], Any] | None = None,
+    fits: Callable[[Block, Any], Any] | None = None,
     of: str = "evaluation",
     same: tuple[str, ...] = (),
     like: str | None = None,
@@ -139,27 +207,28 @@ def refers(
 
     `refers("targets")` is that of the targets of the block's own evaluation.
     """
-    wanted = wanted or f"of kind {' or '.join(kinds)}"
-    fits = fits or (lambda entry: not kinds or entry.kind in kinds)
+    if kinds:
+        wanted = wanted or f"of kind {' or '.join(kinds)}"
+    fits = fits or (lambda entry, _: not kinds or entry.kind in kinds)
 
-    def made(name: str) -> Reference:
-        reference = Reference(name)
-        reference.block, reference.wanted, reference.fits = block, wanted, fits
-        reference.of, reference.same, reference.like = of, same, like
-        return reference
-
-    return Annotated[str, Field(pattern=NAME), AfterValidator(made)]
+    about = {"wanted": wanted, "fits": fits, "of": of, "same": same, "like": like}
+    return Annotated[str, Field(pattern=NAME), _marked(Reference, block=block, **about)]
 
 
 def numbered(block: str, of: str, least: int = 0) -> Any:
     """The type of numbers that are one of the other `PARTS` of the entries that `of` names."""
+    return Annotated[int, Field(ge=least), _marked(PartNumber, block=block, of=of)]
 
-    def made(number: int) -> PartNumber:
-        part = PartNumber(number)
-        part.block, part.of = block, of
-        return part
 
-    return Annotated[int, Field(ge=least), AfterValidator(made)]
+def _marked(kind: type, **about: Any) -> AfterValidator:
+    """Makes a `Reference` or `PartNumber` of a value, with what it is `about` as attributes."""
+
+    def made(value):
+        marked = kind(value)
+        vars(marked).update(about)
+        return marked
+
+    return AfterValidator(made)
 
 
 def nearest_of(*blocks: type[Block]) -> Any:

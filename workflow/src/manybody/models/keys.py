@@ -4,12 +4,22 @@ A class has the name of the model's class, `About.network`. No numbers follow fr
 here, so that an edited description changes the digest of no job.
 """
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.io.options import Block, Count, Positive, Repository, Text, key, number
+from manybody.io.options import (
+    Block,
+    Condition,
+    Count,
+    Positive,
+    Repository,
+    Text,
+    given,
+    key,
+    number,
+    other_than,
+)
 
 
 class Factored(Block):
@@ -34,30 +44,19 @@ class Factored(Block):
         None,
     )
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        if self.bias == "site" and self.layers > 1:
-            yield (
-                "bias",
-                f"found site with {self.layers} layers; expected one layer; set bias to true or "
-                f"false",
-            )
-        if self.heads > 1 and self.variant == "paper":
-            yield (
-                "heads",
-                f"found {self.heads} with variant paper, which has one head; expected 1; leave "
-                f"heads out, or take variant exact",
-            )
-        if self.init_scale is not None and self.rank is not None:
-            yield (
-                "init_scale",
-                f"found {self.init_scale} with rank {self.rank}; expected rank null, since uniform "
-                f"initial values are those of full V; set it, or leave init_scale out",
-            )
+    conditions = (
+        Condition("bias", (True, False), {"layers": other_than(1)}, expected="true or false"),
+        Condition("heads", 1, {"variant": "paper"}, "which has one head"),
+        Condition("init_scale", None, {"rank": given}, "but uniform initial values are of full V"),
+    )
+
+    def problems(self):
         if isinstance(self.init_scale, list) and len(self.init_scale) != self.layers:
-            yield (
+            yield self.refused(
                 "init_scale",
-                f"found {self.init_scale} for {self.layers} layers; expected one scale for each; "
-                f"list them, or give one number for all",
+                "one scale for each",
+                "list them, or give one number for all",
+                f" for {self.layers} layers",
             )
 
 
@@ -69,13 +68,9 @@ class Transformer(Block):
     width: Count = key("Width of the residual stream.")
     mlp: Count = key("Width of the hidden layer of the MLP.")
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self):
         if self.width % self.heads:
-            yield (
-                "heads",
-                f"found {self.heads}, which does not divide width {self.width}; expected a "
-                f"divisor; change either",
-            )
+            yield self.refused("heads", f"a divisor of width {self.width}", "change either")
 
 
 class Bert(Transformer):
@@ -148,10 +143,8 @@ class Pretrained(Block):
     )
 
     def problems(self):
-        given = self.weights if isinstance(self.weights, list) else None
-        if isinstance(self.weights, Hub) and isinstance(self.weights.revisions, list):
-            given = self.weights.revisions
-        count = len(given or [0])
+        weights = self.weights.revisions if isinstance(self.weights, Hub) else self.weights
+        count = len(weights) if isinstance(weights, list) else 1
         if self.steps is not None and len(self.steps) != count:
             yield (
                 "steps",
@@ -159,7 +152,4 @@ class Pretrained(Block):
                 f"checkpoints that weights lists; list them, or leave it out",
             )
         if self.steps is not None and sorted(set(self.steps)) != self.steps:
-            yield (
-                "steps",
-                f"found {self.steps}; expected steps that rise; list the checkpoints in order",
-            )
+            yield self.refused("steps", "steps that rise", "list the checkpoints in order")

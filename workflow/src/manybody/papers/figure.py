@@ -17,9 +17,8 @@ from types import ModuleType
 
 from manybody.io.options import Block, Reference, inside, refers
 
-Adopting = refers("models", wanted="with parameters: source", fits=lambda model: model.adopts)
+Adopting = refers("models", wanted="with parameters: source", fits=lambda model, _: model.adopts)
 FILES = 3  # that are named of a corpus of many
-TRUE = "expected an energy model with parameters: source; take one"  # the end of a refusal
 
 
 class Figure(Block):
@@ -38,7 +37,7 @@ class Figure(Block):
             if name.block == "clones"
         ]
         kinds = {name: source["kind"] for name, source in config["sources"].items()}
-        picked = {name for name in names if name.block in ("targets", "clone targets")}
+        picked = {name for name in names if name.block == "targets"}
         for evaluation in (name for name in names if name.block == "evaluations"):
             for name, target in config["evaluations"][evaluation]["targets"].items():
                 if picked and name not in picked:

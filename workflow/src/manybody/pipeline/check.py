@@ -30,6 +30,7 @@ ONE_OF = {  # entries of a block, in messages
     "spectra": "a spectrum",
     "theory": "a theory",
     "models": "a model",
+    "evaluations": "an evaluation",
 }
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 
@@ -137,18 +138,14 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     }
     wrong = tuple(path for path, problems in parts.items() if problems)
     # A block with a wrong part is not asked for more, which may rest on that part.
-    whole = [
-        (path, block)
-        for path, block, _ in found
-        if not any(part.startswith(path) for part in wrong)
-    ]
     _refuse(
         [
             *(problem for problems in parts.values() for problem in problems),
             *(
                 problem
-                for path, block in whole
-                for problem in _block_problems(path, block, checked)
+                for path, value, around in found
+                if not any(part.startswith(path) for part in wrong)
+                for problem in _whole_problems(path, value, around, checked)
             ),
         ]
     )
@@ -222,7 +219,7 @@ def _key_problems(path: str, node) -> Iterator[str]:
 
 
 def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterator[str]:
-    """Names of entries that a block of the config does not have, or that do not fit."""
+    """Names of entries that a block of the config does not have."""
     if not isinstance(name, Reference) or name.block in PARTS:
         return
     entries = getattr(config, name.block)
@@ -234,22 +231,14 @@ def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterat
             f"{path}: found {name}, but there is no {name.block}.{name}{gone}; expected one of "
             f"{', '.join(entries) or 'none'}; {fix}"
         )
-    elif not name.fits(entries[name]):
-        others = [other for other, entry in entries.items() if name.fits(entry)]
-        fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
-        key = "architecture" if name.block == "models" else "kind"
-        yield (
-            f"{path}: found {name}, of {key} {getattr(entries[name], key)}; expected "
-            f"{ONE_OF[name.block]} {name.wanted}; {fix}"
-        )
 
 
 def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
-    """Parts that the entries of a reference do not have, and entries that are not as another."""
+    """Entries that do not fit a reference, and parts that the entries of one do not have."""
     if not isinstance(part, Reference | PartNumber):
         return
     if part.block not in PARTS:
-        yield from _same_problems(path, part, around, config)
+        yield from _entry_problems(path, part, around, config)
         return
     named = _named(around, part.of)
     for name in named if isinstance(named, list) else [named] if named else []:
@@ -259,6 +248,7 @@ def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
             yield from _step_problems(path, part, model, config)
         elif part.block.startswith("sequences of "):
             split = part.block.removeprefix("sequences of ")
+            split = around[0].split if split == "its split" else split
             most = entry.available(split)
             if most and part > most:
                 yield (
@@ -266,20 +256,15 @@ def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
                     f"lower it"
                 )
         else:
-            yield from _missing_part(path, part, entry, where)
-
-
-def _missing_part(path: str, part, entry: Block, where: str) -> Iterator[str]:
-    """A target, run or sweep that an entry does not have."""
-    known, what = getattr(entry, part.block.removeprefix("clone ")), f"one of the {part.block}"
-    if part.block == "clone targets":
-        known = [name for name, target in known.items() if hasattr(target, "clone")]
-        what = "a clone among the targets"
-    if part not in known:
-        yield (
-            f"{path}: found {part}; expected {what} of {where}: "
-            f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
-        )
+            known = getattr(entry, part.block)
+            if isinstance(known, dict):
+                known = [name for name, one in known.items() if part.fits(one, config)]
+            if part not in known:
+                yield (
+                    f"{path}: found {part}; expected one of the {part.block} of {where}"
+                    f"{f' ({part.wanted})' if part.wanted else ''}: "
+                    f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
+                )
 
 
 def _named(around: tuple[Block, ...], key: str):
@@ -300,33 +285,45 @@ def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[
     yield f"{path}: found {step}; expected checkpoints of {name}{fix}"
 
 
-def _same_problems(path: str, name: Reference, around, config: Config) -> Iterator[str]:
-    """Keys of an entry that differ from those of the entry, or of the block, that it goes with."""
-    if not name.same:
-        return
-    if name.like:
-        named = _named(around, name.like)
-        other = named[0] if isinstance(named, list) else named
-        expected, where = getattr(config, other.block)[other], f"{other.block}.{other}"
-    else:
-        expected = next(block for block in around if hasattr(block, name.same[0]))
-        where = f"the {type(expected).__name__.lower()}"
-    entry = getattr(config, name.block)[name]
-    differing = [key for key in name.same if getattr(entry, key) != getattr(expected, key)]
-    if differing:
+def _entry_problems(path: str, name: Reference, around, config: Config) -> Iterator[str]:
+    """Entries that do not fit, and keys that differ from those of what an entry goes with."""
+    entries = getattr(config, name.block)
+    entry = entries[name]
+    if not name.fits(entry, config):
+        others = [other for other, one in entries.items() if name.fits(one, config)]
+        fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
+        kind = next((key for key in ("kind", "architecture") if hasattr(entry, key)), "model")
+        yield (
+            f"{path}: found {name}, of {kind} {getattr(entry, kind)}; expected "
+            f"{ONE_OF[name.block]} {name.wanted}; {fix}"
+        )
+    elif name.same:
+        other = _named(around, name.like) if name.like else None
+        other = other[0] if isinstance(other, list) else other
+        if other:
+            expected, where = getattr(config, other.block)[other], f"{other.block}.{other}"
+        else:
+            expected = next(block for block in around if hasattr(block, name.same[0]))
+            where = f"the {type(expected).__name__.lower()}"
+        differing = [
+            key for key in name.same if getattr(entry, key, None) != getattr(expected, key)
+        ]
         own, others = (
-            ", ".join(f"{key} {getattr(one, key)}" for key in differing)
+            ", ".join(f"{key} {getattr(one, key, None)}" for key in differing)
             for one in (entry, expected)
         )
-        yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
+        if differing:
+            yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
 
 
-def _block_problems(path: str, block, config: Config) -> Iterator[str]:
-    if not isinstance(block, Block):
+def _whole_problems(path: str, value, around, config: Config) -> Iterator[str]:
+    """Values of a block that do not fit together, and a model that does not fit its source."""
+    if isinstance(value, Block):
+        for step, said in [*value.conflicts(), *value.misfits(config)]:
+            yield f"{'.'.join(filter(None, [path, step]))}: {said}"
+    if not isinstance(value, Reference) or value.block != "models":
         return
-    for step, said in block.problems():
-        yield f"{'.'.join(filter(None, [path, step]))}: {said}"
-    yield from block.misfits(path, config)
-    model = getattr(block, "model", None)
-    if isinstance(model, Reference) and isinstance(getattr(block, "source", None), Reference):
-        yield from config.models[model].misfits_of(path, model, block.source, config)
+    source = _named(around, "source")
+    if isinstance(source, Reference):
+        for step, said in config.models[value].misfits_of(source, config):
+            yield f"models.{value}.{step}: {said} ({path} uses it on {source})"

@@ -31,7 +31,11 @@ class Block(Figure):
     """Scores of pairs of sites, and how many of the best are contacts."""
 
     source: refers("sources") = key("An alignment, or a Potts source.")
-    model: refers("models") = key("A one-layer factored model.")
+    model: refers(
+        "models",
+        wanted="whose weights score pairs (factored attention of one layer)",
+        fits=lambda model, _: model.about.pairwise,
+    ) = key("A one-layer factored model.")
     seed: Seed = key("Its run.")
     truth: Text = key(
         "A file of known contacts: a list of pairs, a table of distances, or a structure (PDB or "
@@ -46,25 +50,23 @@ class Block(Figure):
     )
     separation: Count = key("Least distance j - i of a pair that counts.", 1)
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         structure = self.truth is not None and STRUCTURE.search(self.truth.lower())
         if self.chain is not None and not structure:
-            yield (
-                f"{path}.chain: found {self.chain} with truth {self.truth or 'left out'}; expected "
-                f"a structure, PDB or mmCIF, that has chains; give one, or leave `chain` out"
+            yield self.refused(
+                "chain",
+                "a structure, PDB or mmCIF, that has chains",
+                "give one, or leave `chain` out",
+                f" with truth {self.truth or 'left out'}",
             )
         kind = config.sources[self.source].kind
         if structure and kind != "alignment":
-            yield (
-                f"{path}.truth: found {self.truth}, a structure, for {self.source}, of kind "
-                f"{kind}; expected a list of pairs or a table of distances; its chain is aligned "
-                f"with a record, which an alignment alone has"
-            )
-        model = config.models[self.model]
-        if not model.about.pairwise:
-            yield (
-                f"{path}.model: found {self.model}; expected factored attention of one layer, "
-                f"whose weights score pairs; take such a model"
+            yield self.refused(
+                "truth",
+                "a list of pairs or a table of distances, as the chain of a structure is aligned "
+                "with a record, which an alignment alone has",
+                "take another, or an alignment",
+                f", a structure, for {self.source}, of kind {kind}",
             )
 
 

@@ -61,15 +61,10 @@ class Interpolation(Choice):
     """Interpolated models of one parameter a, for panel d."""
 
     a: NotNegative = key("Their parameter.")
-
-    def misfits(self, path, config):
-        for number, name in enumerate(self.candidates):
-            a = getattr(config.models[name], "a", "none")
-            if a != self.a:
-                yield (
-                    f"{path}.candidates[{number}]: found {name} at a = {self.a}, but its a is {a}; "
-                    f"expected the same; change one"
-                )
+    candidates: list[refers("models", same=("a",))] = key(
+        "Models that differ by their recipe; the one with the lowest held-out loss is drawn.",
+        min_length=1,
+    )
 
 
 class Block(Figure):
@@ -79,17 +74,6 @@ class Block(Figure):
     optimum: Adopting = key("The energy model with the source's own weights.")
     runs: list[Architecture] = key("Architectures of panels a to c.", min_length=1)
     interpolation: list[Interpolation] = key("Interpolated models of panel d.", [])
-
-    def misfits(self, path, config):
-        named = [("optimum", self.optimum)]
-        for number, entry in enumerate(self.runs):
-            tried = [*entry.candidates, *filter(None, [entry.longer])]
-            named += [(f"runs[{number}]", name) for name in tried]
-        for number, entry in enumerate(self.interpolation):
-            named += [(f"interpolation[{number}]", name) for name in entry.candidates]
-        for where, name in named:
-            model = config.models[name]
-            yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
 
 
 class Inputs(needed.Inputs):

@@ -65,11 +65,26 @@ NOISES = ("#8C8C8C", "#B0743C", "#7A3E9D", "#C2185B")
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 1.5, 2, 3, 5, 7)]
 
 
+def _of_kind(kind: str) -> Callable[..., bool]:
+    """A function that is true of a target of another source, of this kind."""
+    return lambda target, config: (
+        getattr(target, "source", None) is not None and config.sources[target.source].kind == kind
+    )
+
+
 class Series(Part):
     """Clones of several generators that are drawn in one way."""
 
     label: Text = key("What they are called.")
-    targets: different(students.Target) = key("Targets, each of a generator of its own.")
+    targets: different(
+        refers(
+            "targets",
+            wanted="a clone, or a target of a source of kind n-gram-clone, whose order is known",
+            fits=lambda target, config: (
+                hasattr(target, "clone") or _of_kind("n-gram-clone")(target, config)
+            ),
+        )
+    ) = key("Targets, each of a generator of its own.")
 
 
 class Block(students.StudentBlock, Figure):
@@ -85,7 +100,9 @@ class Block(students.StudentBlock, Figure):
     twins: list[students.Pair] = key(
         "Pairs of targets of one generator, from text and from noise.", []
     )
-    noise: students.Targets = key("Targets of text with noise.", [])
+    noise: list[
+        refers("targets", wanted="a target of a source of kind noisy", fits=_of_kind("noisy"))
+    ] = key("Targets of text with noise.", [])
     spectrum: refers("spectra", "draws", same=("source", "model"), like="evaluation") = key(
         "Spectrum of the student along its training."
     )
@@ -93,45 +110,26 @@ class Block(students.StudentBlock, Figure):
         "Two checkpoints of the student, between which a loss rises or falls late."
     )
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         targets = config.evaluations[self.evaluation].targets
-        clones = {
-            name: config.clones[target.clone]
-            for name, target in targets.items()
-            if hasattr(target, "clone")
-        }
-        kinds = {
-            name: config.sources[target.source].kind
-            for name, target in targets.items()
-            if getattr(target, "source", None)
-        }
         shown = [name for one in self.series for name in one.targets]
-        known = {targets[name].clone for name in shown if name in clones}
+        clones = {name: targets[name].clone for name in shown if hasattr(targets[name], "clone")}
         found = [config.evaluations[name] for name in self.generators]
         tested = {(one.model, seed) for one in found if one.steps == "all" for seed in one.seeds}
-        for name in self.noise:
-            if kinds.get(name) != "noisy":
+        for name, drawn in clones.items():
+            clone = config.clones[drawn]
+            if (clone.model, clone.seed) not in tested:
                 yield (
-                    f"{path}.noise: found {name}; expected targets of a source of kind noisy; take "
-                    f"others"
-                )
-        for name in shown:
-            clone = clones.get(name)
-            if clone is None and kinds.get(name) != "n-gram-clone":
-                yield (
-                    f"{path}.series: found {name}; expected clones, or targets of a source of kind "
-                    f"n-gram-clone, whose order is known; take others"
-                )
-            if clone and (clone.model, clone.seed) not in tested:
-                yield (
-                    f"{path}.series: found {name}, a clone of run {clone.seed} of {clone.model}, "
-                    f"of which {path}.generators has no evaluation of all steps; add one there"
+                    "series",
+                    f"found {name}, a clone of run {clone.seed} of {clone.model}; expected runs "
+                    f"that one of generators tests at all steps; add an evaluation there",
                 )
         for name, _ in self.twins:
-            if name not in clones or targets[name].clone not in known:
+            if getattr(targets[name], "clone", None) not in clones.values():
                 yield (
-                    f"{path}.twins: found {name}; expected first a target of a clone that one of "
-                    f"the series has; take another, or add it there"
+                    "twins",
+                    f"found {name}; expected first a target of a clone that one of the series has; "
+                    f"take another, or add it there",
                 )
 
 

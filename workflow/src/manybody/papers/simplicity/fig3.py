@@ -17,6 +17,7 @@ from manybody.papers.simplicity import answers, learning
 from manybody.papers.simplicity.students import (
     DRIFT,
     Chains,
+    CloneTarget,
     Evaluated,
     Evaluation,
     Pair,
@@ -38,18 +39,19 @@ class PairedChains(Options):
     """Clones of one generator from text and from noise, which agree if they are its samples."""
 
     evaluation: Evaluation = key("Evaluation of the generator, one of the figure's.")
-    text: refers("clone targets") = key("Its target of chains from test sequences.")
-    noise: refers("clone targets") = key("Its target of chains from unigram noise.")
+    text: CloneTarget = key("Its target of chains from test sequences.")
+    noise: CloneTarget = key("Its target of chains from unigram noise.")
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         evaluation = config.evaluations[self.evaluation]
         found = [evaluation.targets[name] for name in (self.text, self.noise)]
         made = {(config.clones[target.clone].model, target.sweep) for target in found}
         if made != {(evaluation.model, found[0].sweep)}:
             yield (
-                f"{path}: found {self.text} and {self.noise}, clones of other models or at "
-                f"different sweeps; expected both of {evaluation.model} at one sweep; change one "
-                f"of them in evaluations.{self.evaluation}"
+                "",
+                f"found {self.text} and {self.noise}, clones of other models or at different "
+                f"sweeps; expected both of {evaluation.model} at one sweep; change one of them in "
+                f"evaluations.{self.evaluation}",
             )
 
 
@@ -68,14 +70,14 @@ class Block(StudentFigure):
     )
     pairs: list[Pair] = key("Pairs of targets, the same chains at two sweeps, for panel c.")
 
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
+    def misfits(self, config):
+        yield from super().misfits(config)
         for number, paired in enumerate(self.twins):
             if paired.evaluation not in self.generators:
                 yield (
-                    f"{path}.twins[{number}].evaluation: found {paired.evaluation}; expected one "
-                    f"of {path}.generators: {', '.join(self.generators)}; take one of them or add "
-                    f"it there"
+                    f"twins[{number}].evaluation",
+                    f"found {paired.evaluation}; expected one of generators: "
+                    f"{', '.join(self.generators)}; take one of them or add it there",
                 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.io.options import key
+from manybody.io.options import Condition, given, key, other_than
 from manybody.papers import claims as records, style
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
@@ -45,6 +45,9 @@ class Block(StudentFigure):
     )
     test: Test = key("Target of test text in the generators' evaluations.", None)
     late_steps: list[Kept] = key("Checkpoints of panel c, early to late.", min_length=2)
+    conditions = (
+        Condition("test", given, {"generators": other_than([])}, expected="a target of theirs"),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pandas as pd
 from manybody import models
 from manybody.io.options import key, refers
 from manybody.papers import claims as records, inputs as needed, readings, style
-from manybody.papers.figure import TRUE, Figure
+from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
 
 BESIDE = 1.25  # factor between the last step and points beside it, and between these
@@ -21,17 +21,18 @@ SAME = {"same": ("source", "sequences"), "like": "truth"}
 class Block(Figure):
     """The spectrum of known conditionals, what the estimator says of it, and trained models."""
 
-    truth: refers("spectra", "enumeration") = key("Spectrum of the source's own conditionals.")
+    truth: refers(
+        "spectra",
+        wanted="of kind enumeration of a model with parameters: source",
+        fits=lambda spectrum, config: (
+            spectrum.kind == "enumeration" and config.models[spectrum.model].adopts
+        ),
+    ) = key("Spectrum of the source's own conditionals.")
     estimate: refers("spectra", "draws", **SAME) = key("The same from draws.")
     student: refers("spectra", "enumeration", **SAME) = key(
         "Spectrum of a model trained on the samples."
     )
     pairs: refers("spectra", "enumeration", **SAME) = key("Spectrum of a model of pairs alone.")
-
-    def misfits(self, path, config):
-        truth = config.spectra[self.truth]
-        if not config.models[truth.model].adopts:
-            yield f"{path}.truth: found {self.truth}, of {truth.model}; {TRUE}"
 
 
 class Inputs(needed.Inputs):

@@ -33,7 +33,7 @@ class SeededModel(Block):
     model: refers(
         "models",
         wanted="whose depth sets its order (factored)",
-        fits=lambda model: model.about.depth is not None and model.about.order is not None,
+        fits=lambda model, _: model.about.depth is not None and model.about.order is not None,
     ) = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
 
@@ -50,17 +50,10 @@ class StaircaseBlock(Figure):
         refers(
             "models",
             wanted="of a set order (energy)",
-            fits=lambda model: model.about.depth is None and model.about.order is not None,
+            fits=lambda model, _: model.about.depth is None and model.about.order is not None,
         )
     ] = key("Energy models, from low to high order.")
     truth: Adopting = key("The energy model with the source's own weights.")
-
-    def misfits(self, path, config):
-        entries = {"networks": self.networks, "protocols": self.protocols}
-        named = [(where, entry.model) for where, part in entries.items() for entry in part]
-        named += [*(("lines", name) for name in self.lines), ("truth", self.truth)]
-        for where, name in named:
-            yield from config.models[name].misfits_of(f"{path}.{where}", name, self.source, config)
 
 
 class Runs(Block):

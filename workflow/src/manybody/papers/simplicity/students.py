@@ -24,7 +24,8 @@ Kept = numbered("steps", "evaluation")  # a checkpoint of the student
 Run = numbered("seeds", "evaluation")  # a run of the student
 Targets = list[Target]
 Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
-Kinds = different(refers("clone targets"))  # those of the targets that are clones
+CloneTarget = refers("targets", wanted="a clone", fits=lambda target, _: hasattr(target, "clone"))
+Kinds = different(CloneTarget)
 
 
 class StudentBlock(Block):
@@ -39,14 +40,6 @@ class StudentBlock(Block):
         wide = getattr(self, "wide_generator", None)
         return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
 
-    def problems(self):
-        if self.of_generators and getattr(self, "test", None) is None:
-            yield (
-                "test",
-                "missing; expected the target of test text in the evaluations of generators; name "
-                "it, or leave generators out",
-            )
-
 
 class StudentFigure(StudentBlock, Figure):
     """Base class of the blocks of figures of one student."""
@@ -56,12 +49,13 @@ class StudentFigure(StudentBlock, Figure):
     )
     palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
 
-    def misfits(self, path, config):
+    def misfits(self, config):
         targets = config.evaluations[self.evaluation].targets
         for name in self.palette.keys() - targets.keys():
             yield (
-                f"{path}.palette.{name}: found a colour for no target; expected targets of "
-                f"evaluations.{self.evaluation}: {', '.join(targets)}; remove it"
+                f"palette.{name}",
+                f"found a colour for no target; expected targets of evaluations."
+                f"{self.evaluation}: {', '.join(targets)}; remove it",
             )
 
 

@@ -42,9 +42,22 @@ class Sets(Part):
     targets: different(students.Target, 2) = key("Targets from low to high order.")
 
 
+def _all_exact(evaluation, config) -> bool:
+    """True if every position is masked in turn, in sequences whose conditionals are known."""
+    known = config.sources[evaluation.source].conditionals is not None
+    causal = config.models[evaluation.model].about.causal
+    return known and evaluation.positions == "all" and not causal
+
+
 class KnownTruth(students.StudentBlock):
     """A student of a source whose conditionals are known."""
 
+    evaluation: refers(
+        "evaluations",
+        wanted="with positions: all of a masked model, on a source whose conditionals are known (a "
+        "Hamiltonian or a tree)",
+        fits=_all_exact,
+    ) = key("Evaluation of the student.")
     spectrum: refers(
         "spectra", "draws", "enumeration", same=("source", "model", "seeds"), like="evaluation"
     ) = key("Order spectrum of the student.")
@@ -56,26 +69,15 @@ class KnownTruth(students.StudentBlock):
         "Clones of generators that were trained on the source, as many as a series of cuts has.", []
     )
 
-    def misfits(self, path, config):
-        evaluation = config.evaluations[self.evaluation]
-        if config.sources[evaluation.source].conditionals is None:
-            yield (
-                f"{path}.evaluation: found {self.evaluation}, of source {evaluation.source}; "
-                f"expected a Hamiltonian or a tree, whose conditionals are known; take one"
-            )
-        if evaluation.positions != "all" or config.models[evaluation.model].about.causal:
-            yield (
-                f"{path}.evaluation: found {self.evaluation}, of some positions or of the next "
-                f"token; expected every position masked in turn; set positions to all"
-            )
+    def misfits(self, config):
         count = len(self.exact[0].targets)
         for name in ("exact", "clones"):
             for number, one in enumerate(getattr(self, name)):
                 if len(one.targets) != count:
                     yield (
-                        f"{path}.{name}[{number}].targets: found {len(one.targets)}; expected "
-                        f"{count}, as {path}.exact[0] has, since they are compared one by one; add "
-                        f"or take away some"
+                        f"{name}[{number}].targets",
+                        f"found {len(one.targets)}; expected {count}, as exact[0] has, since they "
+                        f"are compared one by one; add or take away some",
                     )
 
 

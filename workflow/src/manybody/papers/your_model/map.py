@@ -29,14 +29,11 @@ KINDS = {  # the least share of pairs, colour, and in words
 class Block(Figure):
     """Influences of the tokens of a passage on each other."""
 
-    spectrum: refers("spectra", "draws") = key("Spectrum that has a `passage`.")
-
-    def misfits(self, path, config):
-        if config.spectra[self.spectrum].passage is None:
-            yield (
-                f"{path}.spectrum: found {self.spectrum}, which has no passage; expected one that "
-                f"has; set spectra.{self.spectrum}.passage to 0, the first test sequence"
-            )
+    spectrum: refers(
+        "spectra",
+        wanted="of kind draws that has a passage (0 is the first test sequence)",
+        fits=lambda spectrum, _: getattr(spectrum, "passage", None) is not None,
+    ) = key("Spectrum that has a `passage`.")
 
 
 class Inputs(needed.Inputs):
