@@ -38,14 +38,11 @@ class SplitTarget(Block):
     )
 
 
-def _sizes(source, config) -> tuple | None:
-    """|V| and L; None where the source's file says them."""
+def _sizes(source, config) -> str:
+    """|V| and L of a source in words."""
     given = sized(source, config)
-    return given.length and (given.vocabulary, given.length)
-
-
-def _shown(sizes) -> str:
-    return "those of its file" if sizes is None else "|V| = {}, L = {}".format(*sizes)
+    known = f"|V| = {given.vocabulary}, L = {given.length}"
+    return "those of its file" if given.length is None else known
 
 
 Target = nearest_of(CloneTarget, InitialTarget, SplitTarget)
@@ -68,13 +65,12 @@ class Evaluation(Block):
             yield self.refused(
                 "positions", "all", "set it", f" for {self.model}, which predicts the next token"
             )
-        sizes = _sizes(self.source, config)
+        expected = _sizes(self.source, config)
         for name, target in self.targets.items():
-            other = getattr(target, "source", None)
-            if other and _sizes(other, config) != sizes:
+            other = getattr(target, "source", None) or self.source
+            if _sizes(other, config) != expected:
                 yield (
                     f"targets.{name}.source",
-                    f"found {other} with {_shown(_sizes(other, config))}; expected "
-                    f"{_shown(sizes)}, as those of source {self.source}, which the model is "
-                    f"trained on; take another",
+                    f"found {other} with {_sizes(other, config)}; expected {expected}, as those of "
+                    f"source {self.source}, which the model is trained on; take another",
                 )

@@ -30,7 +30,6 @@ ONE_OF = {  # entries of a block, in messages
     "spectra": "a spectrum",
     "theory": "a theory",
     "models": "a model",
-    "evaluations": "an evaluation",
 }
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 
@@ -274,15 +273,12 @@ def _named(around: tuple[Block, ...], key: str):
 
 def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[str]:
     model = config.models[name]
-    if model.keeps(step):
-        return
-    steps = getattr(model.training, "steps", None)
-    fix = (
-        f", up to {steps}; take others, or list it under models.{name}.training.checkpoints.listed"
-        if steps
-        else ", which keeps its end only; take last"
-    )
-    yield f"{path}: found {step}; expected checkpoints of {name}{fix}"
+    if not model.keeps(step):
+        steps = getattr(model.training, "steps", None)
+        listed = f"models.{name}.training.checkpoints.listed"
+        ends = f"up to {steps}; take others, or list it under {listed}"
+        fix = ends if steps else "which keeps its end only; take last"
+        yield f"{path}: found {step}; expected checkpoints of {name}, {fix}"
 
 
 def _entry_problems(path: str, name: Reference, around, config: Config) -> Iterator[str]:
@@ -292,7 +288,7 @@ def _entry_problems(path: str, name: Reference, around, config: Config) -> Itera
     if not name.fits(entry, config):
         others = [other for other, one in entries.items() if name.fits(one, config)]
         fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
-        kind = next((key for key in ("kind", "architecture") if hasattr(entry, key)), "model")
+        kind = "architecture" if name.block == "models" else "kind"
         yield (
             f"{path}: found {name}, of {kind} {getattr(entry, kind)}; expected "
             f"{ONE_OF[name.block]} {name.wanted}; {fix}"
@@ -305,14 +301,12 @@ def _entry_problems(path: str, name: Reference, around, config: Config) -> Itera
         else:
             expected = next(block for block in around if hasattr(block, name.same[0]))
             where = f"the {type(expected).__name__.lower()}"
-        differing = [
-            key for key in name.same if getattr(entry, key, None) != getattr(expected, key)
-        ]
+        differ = [key for key in name.same if getattr(entry, key, None) != getattr(expected, key)]
         own, others = (
-            ", ".join(f"{key} {getattr(one, key, None)}" for key in differing)
+            ", ".join(f"{key} {getattr(one, key, None)}" for key in differ)
             for one in (entry, expected)
         )
-        if differing:
+        if differ:
             yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
 
 

@@ -42,22 +42,9 @@ class Sets(Part):
     targets: different(students.Target, 2) = key("Targets from low to high order.")
 
 
-def _all_exact(evaluation, config) -> bool:
-    """True if every position is masked in turn, in sequences whose conditionals are known."""
-    known = config.sources[evaluation.source].conditionals is not None
-    causal = config.models[evaluation.model].about.causal
-    return known and evaluation.positions == "all" and not causal
-
-
 class KnownTruth(students.StudentBlock):
     """A student of a source whose conditionals are known."""
 
-    evaluation: refers(
-        "evaluations",
-        wanted="with positions: all of a masked model, on a source whose conditionals are known (a "
-        "Hamiltonian or a tree)",
-        fits=_all_exact,
-    ) = key("Evaluation of the student.")
     spectrum: refers(
         "spectra", "draws", "enumeration", same=("source", "model", "seeds"), like="evaluation"
     ) = key("Order spectrum of the student.")
@@ -70,6 +57,21 @@ class KnownTruth(students.StudentBlock):
     )
 
     def misfits(self, config):
+        evaluation = config.evaluations[self.evaluation]
+        if config.sources[evaluation.source].conditionals is None:
+            yield self.refused(
+                "evaluation",
+                "a Hamiltonian or a tree, whose conditionals are known",
+                "take one",
+                f", of source {evaluation.source}",
+            )
+        if evaluation.positions != "all" or config.models[evaluation.model].about.causal:
+            yield self.refused(
+                "evaluation",
+                "every position masked in turn",
+                "set positions to all",
+                ", of some positions or of the next token",
+            )
         count = len(self.exact[0].targets)
         for name in ("exact", "clones"):
             for number, one in enumerate(getattr(self, name)):
