@@ -9,10 +9,7 @@ import yaml
 from configs import load
 from corpora import collected
 
-from manybody.data import SourceError, pydocs, text, tokenizer
-from manybody.data.documents import Documents
-from manybody.data.overlap import overlap
-from manybody.io.sequences import Sequences
+from manybody.data import SourceError, pydocs
 
 SOURCE = '''
 raise SystemExit("imported")
@@ -184,32 +181,3 @@ def test_prose_of_a_locked_package_is_the_configs():
     name = "mpmath"  # the smallest; the demo itself checks them all
     assert metadata.version(name)
     assert pydocs.digest(sorted(pydocs.located_prose(name))) == packages[name]
-
-
-@pytest.mark.slow
-def test_the_corpus_of_the_default_config_is_the_one_it_says():
-    described = load()["corpora"]["pydocs"]
-    found = corpus(described["packages"], described["seed"])
-    assert pydocs.digest(found) == described["sha256"]
-    assert 3e6 < sum(len(paragraph) for paragraph in found) < 5e6
-
-
-@pytest.mark.slow
-def test_test_blocks_of_the_default_config_do_not_stand_in_its_training_text(tmp_path):
-    config = load()
-    source, corpus = config["sources"]["docs"], config["corpora"]["pydocs"]
-    out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
-    text.collect(corpus, out, tmp_path)
-    counts = Documents(out["test"]).about["deduplicated"]
-    assert counts["kept_characters"] >= 0.8 * counts["characters"]
-    end = source["end_of_document"]
-    tokenizer.train(out["train"], source["vocabulary"], tmp_path / "tokenizer.json", end)
-    blocks = {}
-    for split in ("train", "test"):
-        path = tmp_path / f"blocks-{split}.parquet"
-        given = (out[split], tmp_path / "tokenizer.json", source["length"], path)
-        tokenizer.encode_split(*given, {}, None, end)
-        blocks[split] = Sequences.open(path)
-    found = overlap(blocks["train"], blocks["test"].tokens)
-    assert found["blocks"] > 5000
-    assert len(found["verbatim"]) < 0.01 * found["blocks"]

@@ -11,7 +11,6 @@ from tokenizers import ByteLevelBPETokenizer
 from benchmarks import sequences as benchmark
 from manybody.data import SourceError, documents, own_tokenizer, tokenizer
 from manybody.data.documents import Cutter
-from manybody.io import sequences
 from manybody.io.sequences import Sequences
 
 TEXTS = [*benchmark.paragraphs(0.05, 0), "Grüße, 世界 🎉", "  spaces   and\n\n\nlines\t.", "x"]
@@ -134,15 +133,6 @@ def test_what_is_no_tokenizer_is_refused(tmp_path, stored):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(SourceError, match=r"tokenizer.json is not a tokenizer"):
         encode(stored, tmp_path / "tokenizer.json", tmp_path)
-
-
-def test_sequences_say_what_made_them(stored, trained, tmp_path):
-    about = encode(stored, trained, tmp_path).about
-    assert about["source"] == "docs"
-    digest = {"sha256": documents.Documents(stored).sha256}
-    assert about["made"]["documents"] == about["made"]["trained_on"] == digest
-    assert set(about["made"]["versions"]) == {"numpy", "pyarrow", "tokenizers"}
-    assert sequences.Sequences.open(tmp_path / "out.parquet").about == about
 
 
 def test_batches_leave_no_trace(stored, trained, tmp_path, monkeypatch):

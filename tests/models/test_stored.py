@@ -112,16 +112,6 @@ def test_weights_of_another_model_are_refused(tmp_path, changes, message):
         assert torch.equal(tensor, before[name]), name
 
 
-def test_files_that_are_not_weights_are_refused_by_name(tmp_path):
-    path = tmp_path / "a.safetensors"
-    with pytest.raises(ArtifactError, match=r"a\.safetensors is not a readable"):
-        checkpoints.load_into(path, model())
-    checkpoints.save(path, model(), {})
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=r"a\.safetensors is not a readable"):
-        checkpoints.load_into(path, model())
-
-
 def test_load_model_gives_the_checkpoint_asked_for(run):
     assert checkpoints.checkpoint_steps(run) == [0, 5, 10, 20]
     before = torch.get_rng_state()
@@ -132,16 +122,6 @@ def test_load_model_gives_the_checkpoint_asked_for(run):
     assert torch.equal(torch.get_rng_state(), before)  # the caller's generator is left alone
     with pytest.raises(ArtifactError, match="step 7 was not kept; kept are 0, 5, 10, 20"):
         stored.load_model(run, 7)
-
-
-def test_an_altered_checkpoint_is_refused_by_name(run):
-    path = run.with_name("step-5.safetensors")
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"step-5\.safetensors is not the file"):
-        stored.load_model(run, 5)
-    stored.load_model(run, 10)
 
 
 def test_history_has_the_contracts_columns_and_types(run):

@@ -73,17 +73,3 @@ def test_what_was_not_measured_is_not_said():
     claims = answers.of_models("your-model/spectrum", [spectra(steps=[3000], excess=())])
     assert [bool(claim.sentence) for claim in claims] == [True, False, False]
     assert [claim.verdict for claim in claims] == ["yes", "not-run", "not-run"]
-
-
-def test_models_that_no_paper_knows_have_three_sentences():
-    found = answers.of_models("your-model/spectrum", [spectra()])
-    additive, grown, cut = (claim.sentence for claim in found)
-    assert additive.startswith("The share")
-    assert grown.startswith(
-        "The step at which M_2 comes to half of its end, over that of M_1, is 1.8"
-    )
-    assert cut == (
-        "The loss of pairs alone above that of all orders, in nats a token, is "
-        "0.1000 (0.0960 to 0.1040) for BERT."
-    )
-    assert not any(claim.reference for claim in found)

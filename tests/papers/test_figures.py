@@ -12,8 +12,7 @@ from docutils.utils import SystemMessage
 from snakemake.utils import update_config
 
 from manybody import papers
-from manybody.papers.figure import Figure, own_texts
-from manybody.papers.inputs import Inputs
+from manybody.papers.figure import own_texts
 from manybody.pipeline.check import check, take_away
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.paths import Paths
@@ -46,14 +45,6 @@ FAULTS = {  # of a caption as plain text
 
 
 # --- Modules --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("paper", "figure"), FIGURES)
-def test_a_module_holds_a_figure(paper, figure):
-    module = papers.figure_module(paper, figure)
-    assert issubclass(module.Block, Figure)
-    assert issubclass(module.Inputs, Inputs)
-    assert all(callable(getattr(module, name)) for name in ("tables", "claims", "draw", "caption"))
 
 
 def test_every_figure_is_found_by_its_file_name():

@@ -10,7 +10,6 @@ import yaml
 from configs import CONFIG, load, refusal
 from snakemake.utils import update_config
 
-from manybody.papers import figure_module
 from manybody.pipeline.check import NAMED, check, take_away
 from schemas import document
 
@@ -84,20 +83,6 @@ def test_the_second_corpus_is_given_by_path():
     check(config)
 
 
-def test_the_headline_compares_runs_that_differ_in_start_and_data():
-    config = load("headline.yaml")
-    (part,) = config["figures"]["simplicity"]["headline"]["corpora"]
-    targets = config["evaluations"][part["evaluation"]]["targets"]
-    for pair in part["comparisons"]:
-        for kind in (pair["late"], pair["early"]):
-            clones = [config["clones"][targets[name]["clone"]] for name in kind]
-            assert [clone["seed"] for clone in clones] == [0, 1]
-            for clone in clones:
-                assert config["models"][clone["model"]]["init_seed"] == "each"
-    # Students are runs of one start, as in the paper.
-    assert config["models"][config["evaluations"]["headline"]["model"]]["init_seed"] != "each"
-
-
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
@@ -135,29 +120,6 @@ def test_a_mistake_in_the_crossed_design_is_named(path, value, expected):
     else:
         block[path] = value
     assert expected in refusal(config)
-
-
-def test_the_crossed_design_is_crossed():
-    """17 generators, of at least two orders at each of three losses; 9 or more from 5 trainings."""
-    config = load("controls.yaml")
-    block = config["figures"]["simplicity"]["controls"]
-    targets = config["evaluations"]["controls"]["targets"]
-    raw, gibbs = (part["targets"] for part in block["series"][:2])
-    assert [name.replace("raw", "gibbs") for name in raw] == gibbs
-    made = [config["clones"][targets[name]["clone"]] for name in raw]
-    trainings = [one["model"] for one in made]
-    many = sorted(map(trainings.count, set(trainings)), reverse=True)[:5]
-    assert sum(many) >= 9
-    grams = block["series"][3]["targets"]
-    assert len(made) + len(grams) >= 15
-
-    for level in ("n2", "n4", "bert-generator"):
-        same = {
-            one["model"] for one in made if one["step"] == {"loss_of": {"model": level, "seed": 0}}
-        }
-        assert len(same | {level}) >= 2
-    assert len({tuple(pair) for pair in block["twins"]}) == 12
-    assert len(config["evaluations"]["controls"]["seeds"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -209,6 +171,11 @@ def test_the_crossed_design_is_crossed():
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
         ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
         ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
+        (
+            "sources.potts.temperature.beta",
+            1.0,
+            ["found hamming and beta; expected one", "null for", "{hamming: null, beta: 1.0}"],
+        ),
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
         ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
         (
@@ -272,17 +239,6 @@ def test_a_mistake_is_named_with_its_path(config, path, value, expected):
     assert [part for part in expected if part not in said] == []
 
 
-def test_an_alignment_of_ones_own_inherits_nothing_known(config):
-    """Laid over the default it is scored without any contacts to compare with."""
-    source = load("smoke.yaml")["sources"]["family"]
-    mine = {"sources": {"mine": source}, "figures": {"potts": {"contacts": {"source": "mine"}}}}
-    update_config(config, mine)
-    block = check(config).figures.potts.contacts
-    found = figure_module("potts", "contacts").Inputs.of(block, config)
-    assert (found.known, found.planted) == (None, None)
-    assert found.contacts.model_dump() == {"source": "mine", "model": "potts-map", "seed": 0}
-
-
 def test_every_key_is_described():
     """A schema without descriptions is no reference manual."""
     schema = json.loads((CONFIG.parent / document.SCHEMA).read_text(encoding="utf-8"))
@@ -322,18 +278,6 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     validator.validate(config)
     config["models"]["n2"]["layers"] = "two"
     assert not validator.is_valid(config)
-
-
-def test_an_overlay_takes_the_other_temperature_back(config):
-    """Snakemake merges mappings: what an overlay leaves out is still there."""
-    update_config(config, {"sources": {"potts": {"temperature": {"beta": 1.0}}}})
-    said = refusal(config)
-    assert "temperature: found hamming and beta; expected one" in said
-    # The way out that is named is the one that works.
-    assert "null for the other" in said
-    assert "{hamming: null, beta: 1.0}" in said
-    update_config(config, {"sources": {"potts": {"temperature": {"hamming": None}}}})
-    check(config)
 
 
 # For each block an entry of the default, and who refers to it.
@@ -399,6 +343,10 @@ TEXT = "corpus: null, vocabulary: null, length: null, end_of_document: null"
         (
             "models: {potts-map: {training: {optimizer: {sparsity: null}}}}",
             "models.potts-map.training.optimizer.sparsity",
+        ),
+        (
+            "sources: {potts: {temperature: {hamming: null, beta: 1.0}}}",
+            "sources.potts.temperature.hamming",
         ),
         ("corpora: {pydocs: {deduplicate: null}}", "corpora.pydocs.deduplicate"),
         ("evaluations: {gpt: {targets: {spare: null}}}", "evaluations.gpt.targets.spare"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from manybody.io.atomic import ArtifactError
 from manybody.papers import claims as records
 from manybody.report import scorecard
 
@@ -87,11 +86,3 @@ def test_a_run_ends_with_three_sentences_those_of_claims_first(tmp_path):
     records.write(claims, tmp_path / "p" / "a.claims.csv")
     read = scorecard.gathered([tmp_path / "p" / "a.claims.csv"])["p", "a"]
     assert scorecard.answers(read) == scorecard.answers(claims)
-
-
-def test_a_file_that_is_no_table_of_claims_is_named(tmp_path):
-    path = tmp_path / "potts" / "fig3.claims.csv"
-    path.parent.mkdir()
-    path.write_text("claim,holds\nx,yes\n")
-    with pytest.raises(ArtifactError, match=r"fig3\.claims\.csv has the columns"):
-        scorecard.write([path], tmp_path / "scorecard.md")

@@ -97,17 +97,3 @@ def test_a_series_is_evaluated_but_for_what_the_audit_names(pipeline):
 def test_nothing_is_left_to_do(pipeline):
     assert pipeline.counted() == {}
     assert pipeline.leftovers() == []
-
-
-def test_missing_weights_are_refused_before_any_job(pipeline):
-    code = pipeline.run("-n", overlay="models: {series: {weights: rns}}", check=False)
-    assert code == 1
-    assert "models.series.weights: found rns, which is no folder; expected" in pipeline.output
-
-
-def test_a_missing_tokenizer_is_refused_before_any_job(pipeline):
-    code = pipeline.run("-n", overlay="sources: {words: {tokenizer: brt}}", check=False)
-    assert code == 1
-    assert (
-        "sources.words.tokenizer: found brt/tokenizer.json, which does not exist" in pipeline.output
-    )

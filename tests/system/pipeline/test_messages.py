@@ -57,6 +57,21 @@ BEFORE = {
         LOSSES,
         ["models.tiny.training.stepps: this key is not known", "did you mean steps?"],
     ),
+    "no YAML": (
+        "corpora: {pydocs: [unclosed",
+        LOSSES,
+        ["more.yaml, line 2, column 1: ", "close the brace"],
+    ),
+    "a key that comes twice": (
+        "models: {n2: {layers: 3}}\n\nmodels: {n4: {layers: 3}}",
+        LOSSES,
+        ["more.yaml, line 3: found the key models again, after line 1"],
+    ),
+    "a name that leaves the folder": (
+        "models: {'../../out': {architecture: energy, order: 2, parameters: source}}",
+        LOSSES,
+        ["models: found the name '../../out'", "rename it"],
+    ),
     "M6 a clone of what is not trained": (
         "clones: {tiny: {model: potts-true}}",
         LOSSES,

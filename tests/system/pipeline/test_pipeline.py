@@ -10,22 +10,15 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 import repository
-import torch
-from configs import load
 from pipelines import Pipeline
 
 from manybody import papers
 from manybody.data.documents import Documents
-from manybody.io.atomic import sha256
-from manybody.io.checkpoints import read_tensors
-from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
 from manybody.measure import cards
 from manybody.papers import claims
-from manybody.training.run_files import fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]
 FIGURES = {
@@ -101,63 +94,6 @@ def sequences_of(smoke, source, split):
     return Sequences.open(smoke.results / f"sequences/{source}/{split}.parquet")
 
 
-def test_runs_were_given_their_own_seed_stream_and_training_split(smoke):
-    """The wiring of `train_model`: seeds that are all 0, or another split, show here."""
-    models, weights = load("smoke.yaml")["models"], {}
-    manifests = sorted((smoke.results / "models").rglob("manifest.json"))
-    for path in manifests:
-        source, model, seed = path.parts[-4:-1]
-        recipe = models[model].get("training")
-        if recipe is None:
-            continue
-        about = Manifest.read(path, "model").about
-        seed = int(seed.removeprefix("seed-"))
-        assert (about["source"], about["model"], about["seed"]) == (source, model, seed), path
-        assert about["stream"] == recipe.get("stream", model), path
-        drawn = models[model]["init_seed"]
-        assert about["init_seed"] == (seed if drawn == "each" else drawn), path
-        for split in ("train", "validation"):
-            tokens = sequences_of(smoke, source, split).tokens
-            tokens = tokens[: recipe.get("subset")] if split == "train" else tokens
-            assert about["data"][split] == fingerprint(tokens, about["description"]), path
-        last = Manifest.read(path, "model").file(f"step-{about['steps'][-1]}.safetensors")
-        weights.setdefault((source, model), []).append(read_tensors(last)[0])
-    several = [runs for runs in weights.values() if len(runs) > 1]
-    assert several
-    for first, *others in several:
-        for other in others:
-            assert any(not torch.equal(first[name], other[name]) for name in first)
-
-
-def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke):
-    """Chains that start from training text show here, as does another precision or run."""
-    clones, rows_of = load("smoke.yaml")["clones"], {}
-    for path in sorted((smoke.results / "clones").rglob("manifest.json")):
-        source, name = path.parts[-3:-1]
-        entry, manifest = clones[name], Manifest.read(path, "clones")
-        about = manifest.about
-        asked = {
-            key: entry[key] for key in ("chain_seed", "precision", "energy", "order", "chain_init")
-        }
-        assert {key: about[key] for key in asked} == asked, path
-        assert about["stream"] == name
-        made = about["generator"]
-        assert (made["model"], made["seed"]) == (entry["model"], entry["seed"])
-        split = "test" if entry["chain_init"] == "test" else "train"
-        given = sequences_of(smoke, source, split)
-        assert (about["split"], given.about["split"], about["sequences"]) == (
-            split, split, given.sha256
-        )  # fmt: skip
-        tokenizer = smoke.results / f"sequences/{source}/tokenizer.json"
-        assert about["tokenizer"] == sha256(tokenizer)
-        starts = Sequences.open(manifest.file("starts.parquet")).tokens
-        if split == "test":
-            assert np.array_equal(starts, given.tokens[about["rows"]]), path
-            common = rows_of.setdefault((entry["chain_seed"], len(starts)), about["rows"])
-            assert common == about["rows"], path  # the starts of all clones of one seed
-    assert any(clone["precision"] == "bfloat16" for clone in clones.values())
-
-
 def test_splits_share_no_document_and_no_stream(smoke):
     for folder in (smoke.results / "corpora").iterdir():
         seen = {}
@@ -203,25 +139,6 @@ def test_every_clone_has_its_card_on_the_page_and_in_captions(smoke):
         assert f'id="clone-{card.source}-{card.name}"' in page
     fig4 = page.partition('id="simplicity-fig4"')[2].partition("</article>")[0]
     assert fig4.count('href="#clone-docs-') >= 3
-
-
-def test_a_damaged_table_is_refused_by_its_figure_and_damaged_claims_by_the_scorecard(smoke):
-    """One of a figure's many tables; a file of claims that has lost the end of its last row."""
-    for name, reader, keep in (
-        ("losses/bert/seed-0.parquet", "figures/simplicity/fig4.csv", -100),
-        ("figures/multi-index/fig5.claims.csv", "scorecard.md", -10),
-    ):
-        damaged = smoke.results / name
-        whole, times = damaged.read_bytes(), damaged.stat()
-        target = [f"results/smoke/{reader}"]
-        try:
-            damaged.write_bytes(whole[:keep])
-            assert smoke.run("--rerun-triggers", "mtime", targets=target, check=False) != 0
-            assert f"{name} is refused" in smoke.output
-        finally:
-            damaged.write_bytes(whole)
-            os.utime(damaged, ns=(times.st_atime_ns, times.st_mtime_ns))
-            smoke.run("--rerun-triggers", "mtime")
 
 
 def test_nothing_half_written_is_left(smoke):
@@ -311,13 +228,6 @@ def test_docstrings_and_plots_retrain_nothing(smoke):
     ):
         smoke.run("-n")
     assert "Nothing to be done" in smoke.output
-
-
-def test_one_figure_by_its_file_name(smoke):
-    figure = "results/smoke/figures/simplicity/fig3.pdf"
-    smoke.run("-n", "--forceall", targets=[figure])
-    made = re.findall(r"^Job \d+: Making (.*)$", smoke.output, re.MULTILINE)
-    assert made == ["simplicity fig3"]
 
 
 def test_the_report_shows_every_figure(smoke, tmp_path):
