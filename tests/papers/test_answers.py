@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from planted_spectra import FACTORED, spectra
+from planted_spectra import spectra
 
 from manybody.papers.simplicity import answers
 
@@ -42,15 +42,6 @@ def test_without_m_2_the_mean_degree_bounds_the_share():
     assert claim.value == pytest.approx(0.9)
     assert "at least 85 % for BERT" in claim.sentence
     assert claim.because.startswith("3 yes; BERT: 2 - M_1 / Var g")
-
-
-def test_each_model_has_its_number_and_the_law_is_named():
-    models = [spectra(law="unigram"), spectra(name="n2", description=FACTORED)]
-    sentence = answers.additive("x", models).sentence
-    assert "87 % for BERT, unigram draws and 87 % for n = 2;" in sentence
-    assert sentence.endswith("(contexts: draws of the unigram distribution).")
-    twins = [spectra(), spectra(name="other")]
-    assert "for BERT, bert and" in answers.additive("x", twins).sentence
 
 
 def test_growth_is_a_ratio_of_steps_also_of_one_run():

@@ -63,8 +63,11 @@ def test_the_way_starts_at_the_line_of_the_order_before():
 
 
 def test_an_end_at_the_very_edge_has_closed_the_share():
-    unit = lines(fits={2: 2.0, 3: 1.0}, truth=0.0)
-    assert unit.fraction(1.0 - staircase.CLOSED[0]) == staircase.CLOSED[0]  # no rounding
+    unit, most = lines(fits={2: 2.0, 3: 1.0}, truth=0.0), staircase.CLOSED[-1]
+    runs = {seed: run_of([2.0, 1.0 - most], [0.0, 1.0]) for seed in range(6)}
+    found = staircase.closed(staircase.Group("n3", "n = 3", 3, runs, 0), unit)
+    assert found.interval() == (most, most)  # no rounding
+    assert found.verdict() == "yes"
 
 
 def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():

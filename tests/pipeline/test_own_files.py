@@ -42,12 +42,6 @@ def test_files_of_a_folder_are_named_one_by_one(tmp_path):
     assert asked.corpus_modules("pydocs") == ["manybody.data.pydocs"]
 
 
-def test_a_missing_text_is_refused_by_its_key(tmp_path):
-    asked = sources(own_text([str(tmp_path / "mine.txt")]))
-    with pytest.raises(ConfigError, match=r"corpora\.mine\.files\[0\]: found .*does not exist"):
-        asked.corpus_files("mine")
-
-
 def test_braces_in_a_path_are_refused(tmp_path):
     (tmp_path / "{mine}.txt").write_text("the spin turns the field")
     asked = sources(own_text([str(tmp_path)]))

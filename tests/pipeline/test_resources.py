@@ -35,11 +35,6 @@ def test_modules_are_those_of_the_architecture(demo):
     assert len(demo.clone_modules("n2", "bert")) == 4
 
 
-def test_a_theory_has_a_module(demo):
-    demo.config["theory"]["held"] = {"kind": "multi-index-fig2"}
-    assert demo.theory_module("held") == "manybody.theory.multi_index.fig2"
-
-
 def test_an_architecture_has_no_recipe(demo):
     entry = demo.entry("models", "bert")
     assert demo.architecture("bert") == {
