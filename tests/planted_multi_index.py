@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -246,13 +247,19 @@ WHOLE = {
 }
 
 
+@cache
+def planted(figure):
+    """What a figure reads, by role; made once, so that nothing is to be added to it."""
+    return WHOLE[figure]()
+
+
 def module(figure):
     return import_module(f"manybody.papers.multi_index.{figure}")
 
 
 def given(figure, folder, **made):
     """Block and inputs of a figure of planted tables, but for those in `made`."""
-    paths, roles = [], WHOLE[figure]() | made
+    paths, roles = [], planted(figure) | made
     for role, maker in roles.items():
         paths.append(folder / f"{role}.parquet")
         tables.write_theory(paths[-1], maker.frame(), maker.document())

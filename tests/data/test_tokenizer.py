@@ -197,6 +197,7 @@ def test_a_document_ends_with_the_model_s_own_token(words, tmp_path):
     assert first == own_models.TEXT[0]
 
 
+@pytest.mark.long
 def test_the_numbers_of_50_000_tokens_fit(words, tmp_path):
     """|V| beyond 2^16 too: tokens of the smallest type that holds them."""
     made = own_models.byte_level()
@@ -237,6 +238,7 @@ tokenizer.encode_split(stored, f"{folder}/tokenizer.json", 16, f"{folder}/out.pa
 """
 
 
+@pytest.mark.long
 def test_same_bytes_in_other_processes_with_other_threads(stored, tmp_path):
     found = set()
     for threads in ("1", "2", "5"):

@@ -113,6 +113,7 @@ def test_enumeration_is_the_definition(causal):
         assert value == pytest.approx(of, rel=1e-10, abs=1e-13), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     "options", [dict(orders=3), dict(orders=2, importance=False), dict(degree=3)]
@@ -524,6 +525,7 @@ def test_the_map_of_a_passage_is_its_pairs(causal):
         assert found_[i, j] == pytest.approx(np.mean(expected), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_tells_pairs_from_higher_orders(causal):
     """The mean over draws of contexts is that of the cube, for each pair and each of the two."""
@@ -624,12 +626,16 @@ ENCODER = dict(layers=1, heads=2, width=8, mlp=8)
 @pytest.mark.parametrize(
     ("description", "least"),
     [
-        (dict(architecture="bert", **ENCODER), 4),
-        (dict(architecture="gpt", **ENCODER), 4),
+        pytest.param(dict(architecture="bert", **ENCODER), 4, marks=pytest.mark.long),
+        pytest.param(dict(architecture="gpt", **ENCODER), 4, marks=pytest.mark.long),
         (dict(architecture="factored", layers=1, variant="exact"), 1),
         (dict(architecture="factored", layers=2, variant="exact"), 2),
-        (dict(architecture="factored", layers=2, variant="paper"), 4),  # with LayerNorm
-        (dict(architecture="factored", layers=4, variant="exact"), 4),  # order 9, L = 5
+        pytest.param(  # with LayerNorm
+            dict(architecture="factored", layers=2, variant="paper"), 4, marks=pytest.mark.long
+        ),
+        pytest.param(  # order 9, L = 5
+            dict(architecture="factored", layers=4, variant="exact"), 4, marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_degree_that_is_no_bound_is_refused(description, least):

@@ -125,6 +125,7 @@ def drawn(rng, doubling, nat, training=0.1, own=0.1, student=0.08, students=5):
     return y + rng.normal(0, student, (students, 13))
 
 
+@pytest.mark.long
 def test_the_interval_covers_planted_coefficients():
     """At least as often as it says, and in a tenth of the range that no data would leave."""
     rng, covered, halves = np.random.default_rng(4), [], []

@@ -58,7 +58,7 @@ def test_a_figure_has_its_claims_and_a_short_caption(name, tmp_path):
 )  # fmt: skip
 def test_a_number_that_is_off_is_said_to_be(name, role, off, tmp_path):
     (figure, claim), (quantity, factor, where) = name.split("/"), off
-    made = planted.WHOLE[figure]()[role].off(quantity, factor, **where)
+    made = planted.planted(figure)[role].off(quantity, factor, **where)
     found = planted.judged(figure, tmp_path, **{role: made})
     assert found[claim].verdict == "no"
     others = {key: each.verdict for key, each in found.items() if key != claim}
@@ -90,7 +90,7 @@ def test_times_between_layers_are_those_of_runs_that_learn_both():
 def lost(role, quantity, column, **where):
     """A table that has no numbers, or no errors, of a quantity."""
     return lambda figure: {
-        role: planted.WHOLE[figure]()[role].off(quantity, math.nan, column, **where)
+        role: planted.planted(figure)[role].off(quantity, math.nan, column, **where)
     }
 
 
@@ -102,7 +102,7 @@ def other(**makers):
 
 
 def without_threshold(figure):
-    made = planted.WHOLE[figure]()
+    made = planted.planted(figure)
     return {role: made[role].without("threshold") for role in ("state_evolution", "regularised")}
 
 

@@ -70,6 +70,7 @@ def test_clones_that_start_from_other_passages_are_refused(read, tmp_path):
         table1.tables(inputs, block)
 
 
+@pytest.mark.long
 def test_characters_that_the_font_lacks_are_told_once(tmp_path, caplog):
     figure = style.new(1, 1.0)
     figure.text(0, 0, "可 привет 读可")

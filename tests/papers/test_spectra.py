@@ -38,6 +38,7 @@ def test_half_times_are_those_planted(order):
     assert 0 < found.error < 0.1
 
 
+@pytest.mark.long
 def test_the_error_of_half_times_is_their_spread_over_contexts():
     """24 samples of contexts, on each of which all checkpoints are measured."""
     early_part, late_part = (tabulated.model(5, 3, 2, seed, causal=True) for seed in (1, 2))

@@ -125,6 +125,11 @@ def found(inputs, figure=fig2):
     }
 
 
+@pytest.fixture(scope="module")
+def claims_of_planted(planted):
+    return found(planted)
+
+
 def part(claim, text):
     (one,) = (part for part in claim.parts if text in part.label)
     return one
@@ -134,8 +139,8 @@ def answers(claim, text):
     return [part.verdict() for part in claim.parts if text in part.label]
 
 
-def test_what_was_planted_is_what_the_claims_find(planted):
-    claims = found(planted)
+def test_what_was_planted_is_what_the_claims_find(claims_of_planted):
+    claims = claims_of_planted
     assert {name: claim.verdict for name, claim in claims.items()} == {
         "lines": "yes",
         "shallow-networks": "yes",
@@ -227,9 +232,11 @@ def test_recipes_have_their_own_figure(planted):
     assert list(found(planted, fig2_seeds)) == ["recipes"]
 
 
-def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(planted):
+def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(
+    planted, claims_of_planted
+):
     (claim,) = found(fig2_literal.Inputs(parts=[planted, planted]), fig2_literal).values()
-    alone = found(planted)
+    alone = claims_of_planted
     assert len(claim.parts) == 2 * sum(len(alone[name].parts) for name in list(alone)[:4])
     assert claim.verdict == "no"  # as that of the order of layers
 
@@ -342,6 +349,7 @@ def test_the_table_holds_what_was_read(planted):
     assert panels["lines"]["y"].tolist()[-2:] == [TRUTH, pytest.approx(1.42142)]
 
 
+@pytest.mark.long
 def test_names_of_many_columns_do_not_run_into_each_other(planted):
     more = planted.model_copy(update={"protocols": planted.protocols * 4})
     assert faults(fig2.draw(fig2.tables(more, None))) == []
