@@ -160,7 +160,7 @@ def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):
         tables.read_losses({0: sets[0]["a"][0]})
 
 
-@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("layers", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_energy_of_chains_is_their_generators_loss(tmp_path, layers):
     """By the norm score -E / L is minus the mean loss at all positions: two codes, one number."""
     description = FACTORED | {"layers": layers}

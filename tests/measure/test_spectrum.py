@@ -590,6 +590,7 @@ def test_the_anchored_loss_is_that_of_logits_cut_by_degree(causal):
     assert loss["se"].iloc[0] == pytest.approx(error, rel=0.15)
 
 
+@pytest.mark.long
 def test_a_causal_models_cube_may_leave_out_targets(monkeypatch):
     model, tokens = tabulated.model(6, 3, 2, causal=True), random_tokens(30, 6, 3)
     whole = spectrum.spectrum(model, tokens, degree=2, forwards=5 * 16 * 30, **NEVER)

@@ -118,11 +118,6 @@ def test_claims_about_the_same_runs_are_those_of_one_figure():
     assert {name: other for name, other in shared.items() if other} == {"fig1": "fig4"}
 
 
-def test_an_evaluation_that_is_not_there_is_named():
-    with pytest.raises(KeyError, match="berd"):
-        asked("simplicity", "fig3", FIG3 | {"evaluation": "berd"})
-
-
 # --- Keys and their files -------------------------------------------------------------------------
 
 

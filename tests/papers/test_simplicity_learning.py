@@ -187,13 +187,6 @@ def test_the_claims_of_figure_4_say_what_they_are_about():
     assert "n = 4, order 9, rank 32, stopped against n = 2, order 3, rank 32" in stopped
 
 
-def test_generators_of_unequal_loss_are_named_as_the_reason():
-    found = fig4.claims(planted.of_figure_4(apart=0.2))
-    (claim,) = (claim for claim in found if claim.id.endswith("order-at-equal-loss"))
-    assert claim.verdict == "undecided"
-    assert all("losses of the generators are apart" in part.unusable for part in claim.parts)
-
-
 def test_claims_whose_clones_a_run_does_not_have_are_not_run_or_not_made():
     found = answers(fig4.claims(planted.of_figure_4(FEW)))
     assert found["order-at-equal-loss"] == "not-run"

@@ -139,11 +139,6 @@ def test_a_causal_model_takes_shorter_sequences_but_no_longer_ones():
         mb.losses(gpt, np.hstack([GOOD, GOOD]))
 
 
-def test_what_need_not_be_full_may_be_empty(tmp_path):
-    mb.write_sequences(tmp_path / "none.parquet", GOOD[:0], np.int64(9))
-    assert mb.read_sequences(tmp_path / "none.parquet").tokens.shape == (0, 5)
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [

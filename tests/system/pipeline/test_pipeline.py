@@ -169,13 +169,6 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     assert rules - ran - (short - targets) == targets | asked
 
 
-def test_few_jobs_import_torch(smoke):
-    counts = smoke.counted("--forceall")
-    with_torch = ("train_model", "sample_clones", "describe_clones", "evaluate_model")
-    heavy = sum(counts[rule] for rule in with_torch)
-    assert 0 < heavy <= 45
-
-
 def test_a_colour_redraws_its_figure_only(smoke):
     with smoke.edit(
         "config/config.yaml",
