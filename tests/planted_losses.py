@@ -200,10 +200,10 @@ def student(seeds=(0, 1, 2), steps=STEPS, targets=TARGETS):
     return Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY)
 
 
-def of_figure_4(block=BLOCK, apart=0.0, **settings):
-    """Tables of figure 4; generators of low order are worse by `apart`."""
+def of_figure_4(block=BLOCK, **settings):
+    """Tables of figure 4."""
     clones = [TARGETS[name] for name in ("n2", "n4-early", "n2-wide", "bert")]
-    generators = equal_generators(clones, apart)
+    generators = equal_generators(clones)
     return fig4.tables_of(student(**settings), generators, fig4.Block.model_validate(block))
 
 
