@@ -325,6 +325,7 @@ def test_null_takes_a_paper_a_figure_or_a_key_of_one_away(config, path, gone):
 def test_inside_an_entry_null_is_a_value(config):
     assert config["models"]["potts-free"]["rank"] is None
     put(config, "models.n2.rank", None)
+    put(config, "sources.potts.temperature", {"hamming": None, "beta": 1.0})
     take_away(config)
     assert config["models"]["n2"]["rank"] is None
     check(config)
@@ -343,10 +344,6 @@ TEXT = "corpus: null, vocabulary: null, length: null, end_of_document: null"
         (
             "models: {potts-map: {training: {optimizer: {sparsity: null}}}}",
             "models.potts-map.training.optimizer.sparsity",
-        ),
-        (
-            "sources: {potts: {temperature: {hamming: null, beta: 1.0}}}",
-            "sources.potts.temperature.hamming",
         ),
         ("corpora: {pydocs: {deduplicate: null}}", "corpora.pydocs.deduplicate"),
         ("evaluations: {gpt: {targets: {spare: null}}}", "evaluations.gpt.targets.spare"),
