@@ -344,6 +344,14 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
     assert "2 runs" in words
 
 
+def test_the_caption_explains_open_markers_where_any_are_drawn():
+    few = {key: BLOCK[key] for key in FEW}
+    cases = ({}, False), ({"early_stopped": "n4-early"}, True), ({"wide": "n2-wide"}, True)
+    for given, open_markers in cases:
+        said = fig4.panels(fig4.Block.model_validate(few | given))
+        assert ("Open markers" in said) == open_markers
+
+
 CONFIG = {
     "evaluations": {
         "bert": {"source": "docs", "model": "bert", "seeds": [0, 1], "targets": {}},
