@@ -303,6 +303,15 @@ def test_the_cut_keeps_shares_and_order_and_never_parts_equal_documents(tmp_path
         assert found[name] == [line for line in lines if line in sets[name]]
 
 
+def test_a_tenth_is_held_out_of_a_corpus_that_gives_no_shares(tmp_path):
+    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(1000)])
+    del corpus["split"]
+    found = collected(tmp_path, corpus)
+    shares = [len(found[name]) / 1000 for name in text.SPLITS]
+    # at least 4 standard deviations of a binomial
+    assert shares == pytest.approx([0.9, 0.05, 0.05], abs=0.04)
+
+
 def test_a_document_s_split_depends_on_the_seed_and_on_no_other_document(tmp_path):
     lines = [f"document {i}" for i in range(300)]
     short = collected(tmp_path / "a", lines_corpus(tmp_path, lines[:200]))

@@ -102,6 +102,20 @@ def test_next_token_logits_are_those_of_the_library(kind, tmp_path):
     assert model.about.causal
 
 
+@pytest.mark.parametrize(("bound", "direct"), [(1e6, True), (1e5, False)])
+def test_what_follows_the_output_layer_may_differ_by_a_small_part_of_the_logits(
+    bound, direct, tmp_path
+):
+    """Of features f of some thousands the share (f / bound)^2 / 3 is cut off."""
+    sizes = {"num_key_value_heads": 1, "head_dim": 8, "final_logit_softcapping": bound}
+    library = own_models.model("gemma2", **sizes)
+    with torch.no_grad():
+        library.model.norm.weight.add_(1000)
+        assert 200 < library(input_ids=tokens(1)).logits.abs().max() < 2000
+    library.save_pretrained(tmp_path)
+    assert Pretrained.read(tmp_path, "gemma2", described("next-token")).direct == direct
+
+
 @pytest.mark.parametrize(
     ("kind", "sizes", "numbers"),
     [

@@ -292,7 +292,11 @@ def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
         for frame in made.frames:
             here = frame["quantity"] == quantity
             frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
-    frame = planted.of("fig1", tmp_path, gamp=made).drawn
+    found = planted.of("fig1", tmp_path, gamp=made)
+    figure, frame = fig1.draw(found), found.drawn
+    bars = [one for one in figure.axes[3].containers if one.get_label().startswith("|")]
+    beside = [bar[0].get_xdata()[0] - alphas[0] for bar in bars]
+    assert beside == pytest.approx([-fig1.BESIDE, 0, fig1.BESIDE])
     for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
         shown = style.series(frame, "d", f"GAMP {quantity}")
         assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])

@@ -336,6 +336,11 @@ def test_the_line_of_recovery_runs_through_a_power_of_m():
     np.testing.assert_allclose(fit["y"], 150 * fit["x"] ** -0.9, rtol=1e-12)
 
 
+def test_the_errors_of_recovery_that_are_above_zero_are_drawn():
+    series = [one for axes in recovery.draw(of_recovery(6)).axes for one in axes.containers]
+    assert [one.get_label() for one in series if one.has_yerr] == ["fits"]
+
+
 # --- Contacts ------------------------------------------------------------------------------------
 
 

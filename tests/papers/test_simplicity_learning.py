@@ -312,3 +312,11 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
     ratios = [one.unusable for one in getattr(found, "pairs", [])]
     assert all("was not tested at its step" in reason for reason in ratios)
     assert "2 runs" in module.caption(inputs, block)
+
+
+def test_the_caption_explains_open_markers_where_any_are_drawn():
+    few = {key: BLOCK[key] for key in FEW}
+    cases = ({}, False), ({"early_stopped": "n4-early"}, True), ({"wide": "n2-wide"}, True)
+    for given, open_markers in cases:
+        said = fig4.panels(fig4.Block.model_validate(few | given))
+        assert ("Open markers" in said) == open_markers

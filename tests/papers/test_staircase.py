@@ -349,6 +349,13 @@ def test_the_table_holds_what_was_read(planted):
     assert panels["lines"]["y"].tolist()[-2:] == [TRUTH, pytest.approx(1.42142)]
 
 
+def test_one_run_of_each_column_is_ringed(planted):
+    made = fig2.tables(planted, None)
+    drawn, size = fig2.draw(made).axes[1].lines, fig2_seeds.RING["markersize"]
+    rings = [line.get_ydata()[0] for line in drawn if line.get_markersize() == size]
+    assert rings == [group.runs[group.chosen].end for group in made.found.groups]
+
+
 @pytest.mark.long
 def test_names_of_many_columns_do_not_run_into_each_other(planted):
     more = planted.model_copy(update={"protocols": planted.protocols * 4})

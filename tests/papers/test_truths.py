@@ -10,6 +10,7 @@ from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
+from manybody.papers.saturation import SATURATION, Kind
 from manybody.papers.simplicity import truths
 
 
@@ -150,6 +151,13 @@ def test_the_panels_hold_what_was_read():
     assert (table.loc[table["panel"] == "e", "y_err"] < 0.1).all()
     below, above = style.factors(100.0, 2.0)
     assert (100 - below[0], 100 + above[0]) == pytest.approx((100 / 7.389, 738.9), rel=1e-3)
+
+
+def test_the_error_of_a_time_is_that_of_runs_and_of_draws():
+    draws = np.array([[[0], [2]], [[2], [6]], [[1], [1]]])  # means over runs: 1, 4, 1
+    kind = Kind(np.array([[1], [3]]), draws, 0.1, 1)
+    step = truths.Step("whole", None, 0, 0, None, 0, {SATURATION[0]: kind})
+    assert step.time() == pytest.approx((2, np.hypot(1, 3**0.5)))
 
 
 def test_the_error_of_an_end_is_that_of_runs_and_of_sequences():

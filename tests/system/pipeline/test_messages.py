@@ -165,8 +165,8 @@ IN_JOBS = {
     ),
     "M3 a vocabulary that the text cannot fill": (
         NOTES.replace("{corpus: mine}", "{corpus: mine, vocabulary: 9000}"),
-        "sources.text.vocabulary: found 9000; expected at most ",
-        "lower it, or give more text",
+        "sources.text.vocabulary: found 9000, at which ",
+        "change it, or give more text",
     ),
     "M4 a length above a split": (
         NOTES.replace("{corpus: mine}", "{corpus: mine, length: 3500}")

@@ -1,7 +1,7 @@
 """The papers' figures, one module each: its options, numbers, claims, picture and caption.
 
 Modules are found by their file names and imported by name, those that a config names alone.
-Importing them loads no torch, scipy, matplotlib or seaborn: what draws and tests imports in the
+Importing them loads no torch, scipy or matplotlib: what draws and tests imports in the
 function.
 """
 

@@ -114,7 +114,7 @@ class Spectra:
         """
         curve = self.curve(seed, "M", order)
         if curve.empty or curve["state"].iloc[-1] != "measured":
-            return HalfTime(math.nan, np.full(2, np.nan))
+            return HalfTime(math.nan, np.full(1, np.nan))
         steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
         drawn = np.vstack(curve["replicates"]).T
         found = [halfway(steps, one, 1 / errors**2) for one in (values, *drawn)]
