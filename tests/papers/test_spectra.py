@@ -76,6 +76,7 @@ def test_a_value_that_is_too_high_early_is_no_half_time():
 def test_no_half_time_where_checkpoints_do_not_enclose_it():
     late = [step for step in STEPS if step > 1200]
     assert np.isnan(one(table(steps=late)).half_time(0, 1).step)
+    assert half_time_ratio(one(table(steps=late)), 1, 3).verdict() == "undecided"
     found = table()
     found["state"] = "upper bound"
     assert np.isnan(one(found).half_time(0, 1).step)

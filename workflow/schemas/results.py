@@ -82,7 +82,7 @@ def _stem(paper: str, figure: str) -> str:
 def gather(folder: Path, root: Path) -> None:
     """Copies pictures, tables (to five digits) and claims of the demo in `folder` to docs/gallery,
     and writes beside each picture's name the commit of the checkout."""
-    gallery, found, drawn = root / GALLERY, [], []
+    gallery, made_at, found, drawn = root / GALLERY, commit(root), [], []
     for picture in sorted((folder / "figures").glob("*/*.png")):
         stem = _stem(picture.parent.name, picture.stem)
         shutil.copyfile(picture, gallery / f"{stem}.png")
@@ -90,7 +90,7 @@ def gather(folder: Path, root: Path) -> None:
         packed = ".gz" if len(table) > ROWS else ""
         table.to_csv(gallery / f"{stem}.csv{packed}", index=False, float_format="%.5g")
         found += claims.read(picture.with_suffix(".claims.csv"))
-        drawn.append([f"{stem}.png", "config/config.yaml", commit(root)])
+        drawn.append([f"{stem}.png", "config/config.yaml", made_at])
     claims.write(found, gallery / RECORDS[""])
     shutil.copyfile(folder / "scorecard.md", gallery / "scorecard.md")
     runs = pd.read_csv(gallery / RUNS)
