@@ -1,0 +1,85 @@
+"""The Potts model of a family, against its definition on all states."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.atomic import ArtifactError
+
+
+def planted(length=4, vocabulary=3, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
+    about = {"alphabet": "-AC", "gap": 0}
+    return PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), about)
+
+
+def states(model):
+    return np.array(list(itertools.product(range(model.vocabulary), repeat=model.length)))
+
+
+def definition(model, tokens):
+    """log p + log Z, term by term."""
+    total = 0.0
+    for i, a in enumerate(tokens):
+        total += model.fields[i, a]
+        for j in range(i):
+            total += model.couplings[i, j, a, tokens[j]]
+    return total
+
+
+def test_scores_and_logits_are_those_of_the_definition():
+    model = planted()
+    every = states(model)
+    expected = [definition(model, tokens) for tokens in every]
+    np.testing.assert_allclose(model.scores(every), expected, atol=1e-12)
+    # The logits of a site are log p of the states that differ there, up to what is the same.
+    shape = (model.vocabulary,) * model.length
+    log_p, logits = model.scores(every).reshape(shape), model.logits(every)
+    for n, tokens in enumerate(every[::7]):
+        for i in range(model.length):
+            along = log_p[(*tokens[:i], slice(None), *tokens[i + 1 :])]
+            difference = along - logits[7 * n, i]
+            np.testing.assert_allclose(difference, difference[0], atol=1e-12)
+
+
+def test_the_zero_sum_gauge_keeps_the_distribution():
+    model = planted()
+    centred, every = model.zero_sum(), states(model)
+    shift = model.scores(every) - centred.scores(every)
+    np.testing.assert_allclose(shift, shift[0], atol=1e-12)
+    for axis in (2, 3):
+        assert abs(centred.couplings.sum(axis=axis)).max() < 1e-12
+    assert abs(centred.fields.sum(axis=1)).max() < 1e-12
+    np.testing.assert_allclose(centred.couplings, centred.couplings.transpose(1, 0, 3, 2))
+
+
+def test_norms_leave_out_the_gap_after_the_gauge():
+    model = planted()
+    block = model.zero_sum().couplings[0, 2]
+    assert model.norms()[0, 2] == pytest.approx(np.linalg.norm(block))
+    assert model.norms(gap=0)[2, 0] == pytest.approx(np.linalg.norm(block[1:, 1:]))
+    assert not model.norms().diagonal().any()
+
+
+def test_a_saved_model_is_read_as_it_was(tmp_path):
+    model = planted()
+    model.save(tmp_path / "model.safetensors")
+    found = PairModel.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(found.couplings, model.couplings)
+    np.testing.assert_array_equal(found.fields, model.fields)
+    assert found.about == model.about
+
+
+def test_a_file_whose_tensors_do_not_fit_is_refused(tmp_path):
+    from safetensors.numpy import save_file
+
+    path = tmp_path / "other.safetensors"
+    wrong = {"fields": np.zeros((4, 3)), "couplings": np.zeros((5, 3, 3))}
+    save_file(wrong, path, {"manybody": "{}"})
+    with pytest.raises(ArtifactError, match=r"other.safetensors.*\(5, 3, 3\).*expected"):
+        PairModel.load(path)
+    with pytest.raises(ValueError, match="couplings: shape"):
+        PairModel(np.zeros((4, 3)), np.zeros((4, 3, 3, 3)), {})

@@ -1,0 +1,119 @@
+"""The Potts model of a family of sequences: fields, and a block of couplings a pair of sites.
+
+    log p(s) = sum_i h_i(s_i) + sum_{i < j} J_ij(s_i, s_j) - log Z
+
+The signs are those of log p: a high score is a likely sequence, the energy is minus the score.
+docs/science/potts.md, section 5, has the conventions. numpy only.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save as as_bytes
+
+from manybody.data.hamiltonian import KEY, check_fields, read_about, read_tensor
+from manybody.io.atomic import ArtifactError, atomic
+
+BLOCK = 2**22  # numbers that are gathered at a time
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """Fields h (L, q) and couplings J (L, L, q, q), indexed i, j, a, b, in nats.
+
+    J_ij(a, b) = J_ji(b, a), J_ii = 0. `about` is a JSON document: of an alignment it has the
+    `alphabet`, one letter a colour, the number `gap` of the gap and what says where columns are in
+    the reference record (`aligned`, `numbers`).
+    """
+
+    fields: np.ndarray
+    couplings: np.ndarray
+    about: dict
+
+    def __post_init__(self):
+        length, vocabulary = self.couplings.shape[0], self.couplings.shape[-1]
+        check_fields(self.fields, (length, vocabulary))
+        if self.couplings.shape != (length, length, vocabulary, vocabulary):
+            raise ValueError(
+                f"couplings: shape {self.couplings.shape}, expected (L, L, q, q) = "
+                f"{(length, length, vocabulary, vocabulary)}, as the fields have it"
+            )
+
+    @property
+    def length(self) -> int:
+        return len(self.fields)
+
+    @property
+    def vocabulary(self) -> int:
+        return self.fields.shape[1]
+
+    def logits(self, tokens: np.ndarray) -> np.ndarray:
+        """h_i(a) + sum_j J_ij(a, s_j): tokens (N, L) -> (N, L, q), in nats."""
+        tokens = np.asarray(tokens, np.int64)
+        # By the colour of the other site, so that each is one gather of rows.
+        rows = self.couplings.transpose(1, 3, 0, 2)
+        found = np.empty((*tokens.shape, self.vocabulary))
+        step = max(1, BLOCK // (self.length * self.vocabulary))
+        for start in range(0, len(tokens), step):
+            part = tokens[start : start + step]
+            found[start : start + step] = self.fields
+            for site in range(self.length):
+                found[start : start + step] += rows[site][part[:, site]]
+        return found
+
+    def scores(self, tokens: np.ndarray) -> np.ndarray:
+        """log p(s) + log Z of tokens (N, L): (N,), in nats."""
+        tokens = np.asarray(tokens, np.int64)
+        own = np.take_along_axis(self.logits(tokens), tokens[..., None], axis=2)[..., 0]
+        fields = self.fields[np.arange(self.length), tokens].sum(axis=1)
+        return (own.sum(axis=1) + fields) / 2
+
+    def zero_sum(self) -> "PairModel":
+        """The same distribution in the zero-sum gauge: all rows and columns of each J_ij, and the
+        fields of each site, sum to zero."""
+        couplings = self.couplings - self.couplings.mean(axis=-1, keepdims=True)
+        of_site = self.couplings.mean(axis=-1).sum(axis=1)  # (L, q)
+        couplings = couplings - couplings.mean(axis=-2, keepdims=True)
+        fields = self.fields + of_site
+        return PairModel(fields - fields.mean(axis=1, keepdims=True), couplings, self.about)
+
+    def norms(self, gap: int | None = None) -> np.ndarray:
+        """Frobenius norms (L, L) of the couplings in the zero-sum gauge; the colour `gap` counts
+        for the gauge and not in the norm."""
+        couplings = self.zero_sum().couplings
+        kept = [a for a in range(self.vocabulary) if a != gap]
+        return np.sqrt((couplings[:, :, kept][..., kept] ** 2).sum(axis=(2, 3)))
+
+    def save(self, path: str | Path) -> None:
+        """Writes `fields`, `couplings` of pairs i < j (L (L - 1) / 2, q, q) and `about`."""
+        first, second = np.triu_indices(self.length, 1)
+        named = dict(
+            fields=np.ascontiguousarray(self.fields),
+            couplings=np.ascontiguousarray(self.couplings[first, second]),
+        )
+        document = json.dumps(self.about, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        with atomic(path) as temporary:
+            temporary.write_bytes(as_bytes(named, {KEY: document}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "PairModel":
+        """Reads what `save` wrote; `ArtifactError` names a file that is no such model."""
+        fields, pairs = read_tensor(path, "fields"), read_tensor(path, "couplings")
+        length = len(fields)
+        if fields.ndim != 2 or pairs.shape != (length * (length - 1) // 2, *fields.shape[1:] * 2):
+            raise ArtifactError(
+                f"{path} is refused: its fields have shape {fields.shape} and its couplings "
+                f"{pairs.shape}; expected (L, q) and (L (L - 1) / 2, q, q). Make it again"
+            )
+        return cls(fields, of_pairs(pairs, length), read_about(path))
+
+
+def of_pairs(pairs: np.ndarray, length: int) -> np.ndarray:
+    """Couplings (L, L, q, q) from those of the pairs i < j (L (L - 1) / 2, q, q)."""
+    couplings = np.zeros((length, length, *pairs.shape[1:]), pairs.dtype)
+    first, second = np.triu_indices(length, 1)
+    couplings[first, second] = pairs
+    couplings[second, first] = pairs.transpose(0, 2, 1)
+    return couplings
