@@ -28,6 +28,7 @@ def paths(node, path=()):
             yield from paths(value, (*path, key))
 
 
+@pytest.mark.long
 def test_the_default_laid_over_itself_is_the_default_key_by_key():
     wanted, tried = json.dumps(DEFAULT), 0
     for path in paths(DEFAULT):

@@ -90,7 +90,11 @@ def test_conditionals_are_ratios_of_boltzmann_weights_and_keep_the_law(hamiltoni
 
 
 @pytest.mark.parametrize(("order", "colours"), CASES)
-@pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (7, 3), (12, 5)])
+@pytest.mark.parametrize(
+    ("length", "vocabulary"),
+    # Rows of two vectors compile loops of their own.
+    [(4, 2), (7, 3), pytest.param(12, 5, marks=pytest.mark.long)],
+)
 def test_logits_stay_those_of_the_chain_while_its_colours_change(
     order, colours, length, vocabulary
 ):

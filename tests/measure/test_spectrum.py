@@ -206,6 +206,7 @@ def from_tables(law, s, r, target, mu):
     return weights
 
 
+@pytest.mark.long
 def test_the_spectrum_of_a_planted_hamiltonian_is_that_of_its_tables():
     law = planted()
     assert (law.shares()[1:] > 0.1).all()  # of 2, 3 and 4 bodies
@@ -624,19 +625,16 @@ def test_what_cannot_be_done_is_refused(change, message):
 ENCODER = dict(layers=1, heads=2, width=8, mlp=8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("description", "least"),
     [
-        pytest.param(dict(architecture="bert", **ENCODER), 4, marks=pytest.mark.long),
-        pytest.param(dict(architecture="gpt", **ENCODER), 4, marks=pytest.mark.long),
+        (dict(architecture="bert", **ENCODER), 4),
+        (dict(architecture="gpt", **ENCODER), 4),
         (dict(architecture="factored", layers=1, variant="exact"), 1),
         (dict(architecture="factored", layers=2, variant="exact"), 2),
-        pytest.param(  # with LayerNorm
-            dict(architecture="factored", layers=2, variant="paper"), 4, marks=pytest.mark.long
-        ),
-        pytest.param(  # order 9, L = 5
-            dict(architecture="factored", layers=4, variant="exact"), 4, marks=pytest.mark.long
-        ),
+        (dict(architecture="factored", layers=2, variant="paper"), 4),  # with LayerNorm
+        (dict(architecture="factored", layers=4, variant="exact"), 4),  # order 9, L = 5
     ],
 )
 def test_a_degree_that_is_no_bound_is_refused(description, least):

@@ -12,7 +12,7 @@ from manybody.io import checkpoints
 from manybody.io.manifest import Manifest
 from manybody.io.seeds import torch_seed
 from manybody.models import build, stored
-from manybody.models.objectives import masked_loss
+from manybody.models.objectives import choose_masks, masked_loss
 from manybody.sampling.backends import open_chains
 from manybody.training import lbfgs
 from manybody.training.lbfgs import fit
@@ -231,7 +231,7 @@ def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
     start = build(description(3)).double()
     tokens = torch.from_numpy(DATA["train"].tokens.astype("int64"))
     with torch.no_grad():
-        expected = masked_loss(start, tokens)[0].mean()
+        expected = masked_loss(start, tokens, *choose_masks(*tokens.shape, "all"))[0].mean()
     found = history[(history["split"] == "train") & (history["step"] == 0)]["loss"]
     assert found.tolist() == [pytest.approx(float(expected), rel=1e-6)]
 

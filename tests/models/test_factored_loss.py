@@ -15,6 +15,8 @@ from manybody.models.objectives import choose_masks, masked_loss, sequence_sums
 SIZES = [(10, 5), (7, 3), (4, 11)]  # L and |V|: multiples of a tile's sides, and none
 # Loops of each number of layers are compiled on their own, for ten seconds.
 LAYERS = [1, 2, pytest.param(3, marks=pytest.mark.long)]
+# And for each precision: those of two layers in double precision are compiled every day.
+SINGLE = [1, *(pytest.param(layers, marks=pytest.mark.long) for layers in (2, 3))]
 
 
 def model_of(layers: int, length: int, vocabulary: int, bias: bool = True, kind=torch.float64):
@@ -79,7 +81,7 @@ def test_the_energy_s_loops_are_its_logits(order):
     compare(model, draw(21, 7, 4), 1e-12)
 
 
-@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("layers", SINGLE)
 def test_the_number_of_threads_changes_no_bit(layers):
     model = model_of(layers, 10, 5, kind=torch.float32)
     tokens = draw(300, 10, 5)
@@ -109,7 +111,7 @@ def test_a_training_objective_takes_them(layers):
     torch.testing.assert_close(sums.loss_sum, loss.detach().view(9, 10).sum(1), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("layers", SINGLE)
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e20])
 def test_a_loss_that_is_not_finite_is_given_as_such(layers, value):
     model = model_of(layers, 10, 5, kind=torch.float32)
@@ -154,7 +156,7 @@ def test_other_models_go_by_their_logits():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("layers", SINGLE)
 def test_gradients_without_a_graph_have_the_same_bits(layers, bias):
     model = model_of(layers, 10, 5, bias, torch.float32)
     tokens = draw(3 * LANES + 1, 10, 5)

@@ -4,6 +4,7 @@ import math
 
 import explicit
 import numpy as np
+import planted_runs
 import pytest
 import torch
 
@@ -260,8 +261,11 @@ def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
     ],
 )
 def test_maps_that_cannot_be_are_refused(tmp_path, data, description, message):
+    whole = SIZES | description
+    tensors = {0: checkpoints.tensors(build(whole))}
+    made = planted_runs.of_checkpoints(tmp_path / "run", tensors, description=whole)
     with pytest.raises(ValueError, match=message):
-        maps.extract(run(tmp_path / "run", description, data), data["validation"])
+        maps.extract(made, data["validation"])
 
 
 def test_a_subset_is_the_first_training_sequences(tmp_path, data):

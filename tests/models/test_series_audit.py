@@ -53,7 +53,12 @@ def taken(weights, folder):
     return found, {step: (loss, 0.01) for step, (_, loss) in weights.items()}
 
 
-@pytest.fixture(scope="module", params=[0, 5, 9], ids=lambda number: "-".join(CLEAN[number][:3:2]))
+OTHERS = [pytest.param(number, marks=pytest.mark.long) for number in (5, 9)]
+
+
+@pytest.fixture(
+    scope="module", params=[0, *OTHERS], ids=lambda number: "-".join(CLEAN[number][:3:2])
+)
 def series(request, tmp_path_factory):
     return taken(trained(request.param), tmp_path_factory.mktemp("series"))
 

@@ -41,7 +41,13 @@ def pairs(text):
     return [part.split("=", 1) for part in text.split()]
 
 
-@pytest.mark.parametrize("config", dict.fromkeys(row["config"] for row in TABLE))
+OVERLAYS = {row["config"] for row in TABLE} - {"demo"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    ["demo", *(pytest.param(name, marks=pytest.mark.long) for name in sorted(OVERLAYS))],
+)
 def test_each_rule_takes_what_the_table_says(config, tmp_path):
     jobs = planned(tmp_path, *[] if config == "demo" else [f"{config}.yaml"])
     made = {shown(job.output[0], tmp_path / "results"): job for job in jobs if job.output}

@@ -230,11 +230,13 @@ def test_unigrams_give_every_token_a_share_and_paths_need_sequences():
 
 
 DRAWN = [
-    *((name, "mh", *pair) for name in SMALL for pair in ENERGIES),
+    *((name, "mh", *pair) for name in ("n=2", "bert") for pair in ENERGIES),
+    # compiles the loops of three layers and of deep models
+    *(pytest.param("n=3", "mh", *pair, marks=pytest.mark.long) for pair in ENERGIES),
     ("n=2", "heat-bath", "raw", "none"),
     ("n=2", "heat-bath", "reference", "none"),
     ("n=2", "mh", "reference", "none"),
-    ("bert", "mh", "brook", "none"),
+    pytest.param("bert", "mh", "brook", "none", marks=pytest.mark.long),
 ]
 
 

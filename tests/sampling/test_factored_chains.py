@@ -61,6 +61,7 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy,
         chains.accept(handle, torch.ones(2, dtype=torch.bool))
 
 
+@pytest.mark.long  # compiles the loops of deep models
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     model, tokens = make_model(4, 2, 19, 5), make_tokens(5, 5, 19)
     every, at, new = torch.arange(5), torch.arange(5), torch.arange(5) + 7
@@ -107,6 +108,7 @@ def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
             torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.long  # compiles the loops of deep models
 @pytest.mark.parametrize(
     ("layers", "rank", "vocabulary", "length"), [(3, 2, 19, 6), (4, 2, 19, 5), (5, 2, 19, 4)]
 )

@@ -50,6 +50,15 @@ MODELS = {
 }  # fmt: skip
 
 
+def long_if_deep(cases):
+    """Cases of a name or a description; the loops of three layers and more are compiled by the long
+    ones alone, for half a minute."""
+    described = [MODELS[case] if isinstance(case, str) else case for case in cases]
+    deep = [one["layers"] > 2 and one.get("variant") != "paper" for one in described]
+    marks = [[pytest.mark.long] if one else [] for one in deep]
+    return [pytest.param(case, marks=own) for case, own in zip(cases, marks, strict=True)]
+
+
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
     previous = torch.get_num_threads()
@@ -134,7 +143,7 @@ SINGLE = [MODELS[name] for name in ("n=2", "n=3", "n=4", "bert")] + [
 ]
 
 
-@pytest.mark.parametrize("description", SINGLE)
+@pytest.mark.parametrize("description", long_if_deep(SINGLE))
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
 def test_single_precision_stays_close_after_many_moves(description, kind, gauge):
     """Without rebuilding: max(1e-6, 3 x the naive deviation of single precision)."""
@@ -232,7 +241,7 @@ def test_a_step_leaves_the_target_unchanged(name, kind, gauge):
         torch.testing.assert_close(after, weights, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
+@pytest.mark.parametrize("name", long_if_deep(["n=2", "n=3", "n=4", "bert"]))
 def test_moves_do_not_depend_on_the_batch(name):
     """Full or partial batches, groups of chains, and the naive sampler: the same chains."""
     model = build(MODELS[name])
@@ -368,7 +377,10 @@ def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
-@pytest.mark.parametrize("name", ["n=2", "n=2 full", "n=3", "n=3 full", "n=4", "n=3 paper", "bert"])
+@pytest.mark.parametrize(
+    "name",
+    long_if_deep(["n=2", "n=2 full", "n=3", "n=3 full", "n=4", "n=3 paper", "bert"]),
+)
 def test_rebuilt_caches_are_those_of_chains_opened_anew(name, kind, gauge, dtype):
     """To the bit: a run that goes on past a saved state repeats one that starts from it."""
     model = build(MODELS[name], dtype=dtype)

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from manybody.theory.multi_index import channel as two_layers, channel_three as channel, deep
 from manybody.theory.multi_index.samples import normals
 
+pytestmark = pytest.mark.long  # compiles loops of three layers
 CASES = [  # c, variances of the layers
     (1.0, (0.8, 0.7, 0.4)),
     (0.5, (0.6, 0.9, 0.5)),
@@ -83,14 +84,12 @@ def quadrature(x, omega, variance, skip, step=0.4, reach=5.0):
 # --- The channel ---------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_index_is_that_of_the_plain_matrices():
     z = np.random.default_rng(1).normal(size=(20, 3, 2))
     for skip in (0.0, 0.7, 3.0):
         assert channel.index(z, skip) == pytest.approx(plain_index(z, skip), rel=1e-12)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("skip", "variance"), CASES)
 def test_moments_are_those_of_quadrature(skip, variance):
     x, omega, _ = samples(2, 1 - np.array(variance), skip, seed=5)
@@ -320,7 +319,6 @@ def test_all_layers_are_learned_where_data_are_enough():
     assert (fixed.overlaps < 1).all()
 
 
-@pytest.mark.long
 def test_overlaps_of_the_table_rise_from_the_threshold_on():
     frame, _ = deep.compute(ENTRY)
     q33 = frame[(frame.quantity == "overlap") & (frame.series == "Q33")].set_index("x").y

@@ -101,8 +101,8 @@ def test_layer_1_would_start_near_a_sixth_where_layer_2_is_almost_known(skip, va
     [
         # second: plain Monte Carlo of 20000 samples where the layers are far apart; at c = 1.05
         # their thresholds at Q = 0 are .4054 and .4064, and they help each other little.
-        (0.5, 1, 0.31951, 0.590, 0.004),
-        (1.05, 1, 0.40539, 0.4065, 0.0005),
+        pytest.param(0.5, 1, 0.31951, 0.590, 0.004, marks=pytest.mark.long),
+        pytest.param(1.05, 1, 0.40539, 0.4065, 0.0005, marks=pytest.mark.long),
         (2.0, 2, 0.29595, 0.507, 0.003),
     ],
 )
@@ -116,6 +116,7 @@ def test_either_layer_of_linear_attention_can_be_first(skip, first, exact, secon
     assert found.alpha_error < 0.02
 
 
+@pytest.mark.long
 def test_thresholds_are_named_after_the_layer_that_they_are_of(monkeypatch):
     monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
     entry = {**ENTRY, "activation": "linear", "skips": [0.5, 0.8, 2.0]}
