@@ -177,14 +177,16 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
     logits, sums = np.empty_like(fields), np.empty(vocabulary)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
-        state[:] = states[n]
-        chain[:] = tokens[n]
+        copy(states[n], state)
+        copy(tokens[n], chain)
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
-                logits[:] = fields
                 for i in range(length):
+                    copy(fields[i], logits[i])
                     for entry in range(offsets[i], offsets[i + 1]):
-                        logits[i] += strengths[entry] * coupled[:, chain[others[entry]]]
+                        strength, colour = strengths[entry], chain[others[entry]]
+                        for a in range(vocabulary):
+                            logits[i, a] += strength * coupled[a, colour]
             changed = 0
             for i in range(length):
                 old, top, total = chain[i], logits[i].max(), 0.0
@@ -204,8 +206,8 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
             changes[sweep] += changed
             if energies.shape[1]:
                 energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
-        tokens[n] = chain
-        states[n] = state
+        copy(chain, tokens[n])
+        copy(state, states[n])
 
 
 @njit(nogil=True, cache=True)

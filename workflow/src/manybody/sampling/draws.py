@@ -53,8 +53,10 @@ def propose(
     """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
     if logits.device.type != "cpu":
         return invert_on_tensors(logits, uniforms, current)
+    # One layout, as `invert` is compiled for each.
+    uniforms, current = np.ascontiguousarray(uniforms), np.ascontiguousarray(current)
     drawn, gains = np.empty_like(current), np.empty_like(uniforms)
-    invert(logits.numpy(), uniforms, current, drawn, gains)
+    invert(logits.contiguous().numpy(), uniforms, current, drawn, gains)
     return drawn, gains
 
 
