@@ -1,6 +1,7 @@
 """The channel of two layers by scipy's adaptive quadrature, which shares no code with `channel`."""
 
 import math
+from functools import cache
 
 import numpy as np
 from numba import carray, cfunc, njit, types
@@ -35,9 +36,9 @@ def quadrature(
     relative: float = 0.0,
 ) -> tuple[np.ndarray, float, float]:
     """g (2, 2), log Z_out and the error of g by scipy's own estimate, of one sample, x (2,) and
-    omega (2, 2), by `dblquad` of `integrand` (`compiled` if not given) over the box omega_1 +- 6
+    omega (2, 2), by `dblquad` of `integrand` (`weigh`, compiled, if none) over the box omega_1 +- 6
     sqrt V11; absolute `tolerance` of the integrals, or `relative` to them."""
-    integrand = compiled if integrand is None else integrand
+    integrand = LowLevelCallable(compiled().ctypes) if integrand is None else integrand
     inverse = np.linalg.inv(variance)
     given = (
         *map(float, x), *map(float, omega.ravel()),
@@ -91,12 +92,15 @@ def weigh(v, u, x1, x2, o11, o12, o21, o22, p11, p12, p22, skip, softmax, moment
     return total / abs(det)
 
 
-@cfunc(types.double(types.intc, types.CPointer(types.double)))
-def _compiled(count, values):
-    a = carray(values, (14,))
-    return weigh(
-        a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]
-    )
+@cache
+def compiled():
+    """`weigh` as a C function, compiled where it is first asked for."""
 
+    @cfunc(types.double(types.intc, types.CPointer(types.double)))
+    def call(count, values):
+        a = carray(values, (14,))
+        return weigh(
+            a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]
+        )
 
-compiled = LowLevelCallable(_compiled.ctypes)
+    return call
