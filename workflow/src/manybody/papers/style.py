@@ -173,10 +173,10 @@ def generator_colour(description: dict) -> str:
 
 def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
     """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
-    table = pd.DataFrame({"x": np.asarray(x, float), "y": np.asarray(y, float)})
-    seeds = np.broadcast_to(np.asarray(seed), len(table)).astype(str)
-    errors = np.broadcast_to(np.asarray(errors, float), len(table))
-    return table.assign(panel=panel, series=series, seed=seeds, y_err=errors)
+    x, y, errors = (np.asarray(values, float) for values in (x, y, errors))
+    seeds = np.broadcast_to(np.asarray(seed), x.shape).astype(str)
+    errors = np.broadcast_to(errors, x.shape)
+    return pd.DataFrame(dict(panel=panel, series=series, seed=seeds, x=x, y=y, y_err=errors))
 
 
 def gathered(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -192,7 +192,6 @@ class Tables(NamedTuple):
 
 
 def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
-    """The rows of one series of a panel."""
     return drawn[(drawn["panel"] == panel) & (drawn["series"] == name)]
 
 
