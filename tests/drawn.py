@@ -1,4 +1,5 @@
-"""Compares what a figure draws with its table: lines, points, error bars, bands, maps."""
+"""Compares what a figure draws with its table: lines, points, error bars, bands, maps; and the
+table with what is drawn of it."""
 
 from collections import defaultdict
 from functools import partial
@@ -22,15 +23,54 @@ def strangers(figure, table) -> list[str]:
     gid `GUIDE` marks a limit and is left out, as are bars of colours.
     """
     found = []
-    for axes in figure.findobj(Axes):
-        if axes.get_label() == "<colorbar>":
-            continue
-        rows = _Rows(axes, table)
-        for artist in [*axes.lines, *axes.collections, *axes.images]:
-            if artist.get_gid() != GUIDE and artist.get_visible():
-                name = axes.get_title("left") or axes.get_ylabel()
+    for axes in _panels(figure):
+        rows, name = _Rows(axes, table), axes.get_title("left") or axes.get_ylabel()
+        for artist in _artists(axes):
+            if artist.get_gid() != GUIDE:
                 found += [f"{name!r}, {type(artist).__name__}: {one}" for one in rows.lack(artist)]
     return found
+
+
+def undrawn(figure, table) -> set[str]:
+    """The panels of a table of which no artist has a row.
+
+    An artist has it at the row's (x, y). In a map, in a straight line over all of an axes, where
+    the other axis has names and where the gid is `MOVED`, it has its y, or value, alone.
+    """
+    points, alone = [np.empty((0, 2))], [np.empty(0)]
+    for axes in _panels(figure):
+        names = [_has_names(one) for one in (axes.xaxis, axes.yaxis)]
+        straight = (axes.get_xaxis_transform(), axes.get_yaxis_transform())
+        for artist in _artists(axes):
+            if artist in axes.images:
+                alone.append(np.ma.masked_invalid(artist.get_array()).compressed())
+            elif artist in axes.lines or isinstance(artist, PathCollection):
+                of_line = artist in axes.lines
+                places = np.asarray(artist.get_xydata() if of_line else artist.get_offsets(), float)
+                points.append(places)
+                if any(names):
+                    alone.append(places[:, int(names[0])])
+                elif artist.get_gid() == MOVED or artist.get_transform() in straight:
+                    alone.append(places.ravel())
+    points, alone = np.concatenate(points), np.concatenate(alone)
+    y = table["value" if "value" in table else "y"].to_numpy(float)
+    x = table["x"].to_numpy(float) if "x" in table else y
+    seen = [
+        np.isnan(level)
+        or _near(level, alone).any()
+        or (_near(at, points[:, 0]) & _near(level, points[:, 1])).any()
+        for at, level in zip(x, y, strict=True)
+    ]
+    return set(table["panel"][~np.array(seen)])
+
+
+def _panels(figure) -> list[Axes]:
+    return [axes for axes in figure.findobj(Axes) if axes.get_label() != "<colorbar>"]
+
+
+def _artists(axes) -> list:
+    every = [*axes.lines, *axes.collections, *axes.images]
+    return [artist for artist in every if artist.get_visible()]
 
 
 class _Rows:
