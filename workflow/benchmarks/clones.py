@@ -136,7 +136,6 @@ def _numbers(block: int, count: int, length: int, steps: int) -> tuple[np.ndarra
     """Positions (C, steps) and uniforms (C, steps, 2) of a block that goes on left to right."""
     first = block * steps
     sweeps = range(first // length + 1, (first + steps - 1) // length + 2)
-    draws = Draws(7, count, length, "left-to-right")
-    visits, uniforms = zip(*(draws.sweep(sweep) for sweep in sweeps), strict=True)
+    visits, uniforms = Draws(7, count, length, "left-to-right").sweeps(sweeps)
     chosen = slice(first % length, first % length + steps)
-    return np.concatenate(visits, axis=1)[:, chosen], np.concatenate(uniforms, axis=1)[:, chosen]
+    return visits.reshape(count, -1)[:, chosen], uniforms.reshape(count, -1, 2)[:, chosen]

@@ -54,7 +54,8 @@ def heat_bath(energy: str) -> dict:
 
     def run(sampler, step, tokens, sweeps, first):
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
-        visits, uniforms = _numbers(len(tokens), model.length, sweeps, first)
+        draws = Draws(7, len(tokens), model.length, "permuted")
+        visits, uniforms = draws.sweeps(range(first, first + sweeps))
         step(chains, visits[:, :1], uniforms[:, :1], tokens.numpy(), betas=betas)  # compiled
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
         begin = time.perf_counter()
@@ -87,8 +88,9 @@ def paths() -> dict:
     starts = torch.from_numpy(generator.choice(len(law), (8, model.length), p=law))
     frozen = draw_paths(model.length, PATHS, 7, mu=law)
     rates: dict[type, list[float]] = {PathChains: [], AllTerms: []}
+    draws = Draws(7, 8, model.length, "permuted")
     for block in range(BLOCKS + 1):
-        visits, uniforms = _numbers(8, model.length, 1, block + 1)
+        visits, uniforms = draws.sweeps(range(block + 1, block + 2))
         states = []
         for kind, found in rates.items():
             chains = kind(model, starts, frozen)
@@ -121,9 +123,3 @@ class AllTerms(PathChains):
     def accept(self, handle, accepted):
         chains, tokens, scores = (part[accepted] for part in handle)
         self.tokens[chains], self.scores[chains], self.asked[chains] = tokens, scores, -1
-
-
-def _numbers(count: int, length: int, sweeps: int, first: int):
-    draws = Draws(7, count, length, "permuted")
-    visits, uniforms = zip(*(draws.sweep(first + n) for n in range(sweeps)), strict=True)
-    return np.stack(visits, 1), np.stack(uniforms, 1)

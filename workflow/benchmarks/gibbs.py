@@ -79,7 +79,9 @@ def measure() -> list[dict]:
 def _rows(colours: str, hamiltonian: Hamiltonian) -> list[dict]:
     chains = gibbs.CHUNK * max(4, round(_ours(hamiltonian, 256, 1) * SECONDS / 15 / gibbs.CHUNK))
     sides = [partial(_ours, hamiltonian, chains, threads) for threads in (1, 2)]
-    one, two, other = medians([*sides, partial(_baseline, colours)], BLOCKS)
+    # `main` of its own process, with one thread
+    alone = {f"{each}_NUM_THREADS": "1" for each in THREADS}
+    one, two, other = medians([*sides, lambda: float(said(__name__, colours, **alone))], BLOCKS)
     return [
         row(f"gibbs {colours} against bincount numpy", one, other, "chain-sweeps/s"),
         row(f"gibbs {colours} against one thread", two, one, "chain-sweeps/s", 2),
@@ -93,11 +95,6 @@ def _ours(hamiltonian: Hamiltonian, chains: int, threads: int) -> float:
     sweeps = SOURCE["sweeps"]
     sample = partial(gibbs.sample, hamiltonian, chains, sweeps, stream, threads, "benchmark")
     return chains * sweeps / seconds(sample)
-
-
-def _baseline(colours: str) -> float:
-    """What `main` prints, in a process with one thread."""
-    return float(said(__name__, colours, **{f"{each}_NUM_THREADS": "1" for each in THREADS}))
 
 
 def main(colours: str) -> None:

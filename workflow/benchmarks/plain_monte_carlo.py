@@ -149,11 +149,7 @@ def _secant(function: Callable, w: float, tolerance: float) -> float:
 
 def _of_logs(log: float, changes: np.ndarray) -> Value:
     value = math.exp(log)
-    return Value(value, value * _error(changes))
-
-
-def _error(values: np.ndarray) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
+    return Value(value, value * float(changes.std(ddof=1)) / math.sqrt(len(changes)))
 
 
 # --- The integral over z_1 -----------------------------------------------------------------------

@@ -59,9 +59,10 @@ def measure(train: str, validation: str, tried: tuple[Recipe, ...] = RECIPES) ->
 
 
 def _run(recipe: Recipe, data: dict[str, Sequences]) -> dict:
-    sizes = dict(vocabulary=data["train"].vocabulary, length=data["train"].length)
-    model = dict(architecture="factored", layers=recipe.layers, rank=recipe.rank, bias=True)
-    described = {**model, "variant": "exact", **sizes}
+    described = dict(
+        architecture="factored", layers=recipe.layers, rank=recipe.rank, bias=True, variant="exact",
+        vocabulary=data["train"].vocabulary, length=data["train"].length,
+    )  # fmt: skip
     training = {**ADAM, "learning_rate": recipe.learning_rate, "steps": recipe.steps}
     # as of n2 and n4 of the demo
     init_seed, stream = {2: 11, 4: 13}[recipe.layers], f"n{recipe.layers}"

@@ -56,14 +56,11 @@ def filled(text: str, root: Path) -> str:
 
 def table(found, paper: str | None) -> str:
     """Records of one paper, or those beyond the papers, a row each."""
-    rows = [one for one in found if _belongs(one, paper)]
-    return HEAD + "\n".join(map(_row, rows))
-
-
-def _belongs(claim: Claim, paper: str | None) -> bool:
     if paper is None:
-        return not claim.reference
-    return bool(claim.reference) and claim.id.startswith(f"{paper}/")
+        rows = [one for one in found if not one.reference]
+    else:
+        rows = [one for one in found if one.reference and one.id.startswith(f"{paper}/")]
+    return HEAD + "\n".join(map(_row, rows))
 
 
 def _row(claim: Claim) -> str:
