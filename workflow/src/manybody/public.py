@@ -145,7 +145,7 @@ def read_alignment(
 def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
     """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
     agree with it in a share of at least `identity` of the L columns. Their sum is the effective
-    number of sequences. Tokens are below 256.
+    number of sequences. Tokens are at most 127; `ValueError` for others.
 
     >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
     array([0.5, 0.5, 1. ])

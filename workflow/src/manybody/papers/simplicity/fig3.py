@@ -103,8 +103,9 @@ class Tables:
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses of generators and of a student, scores of chains; of each evaluation one run."""
     runs = [*inputs.runs, *inputs.generators]
+    evaluated = read_evaluated(runs, inputs.clones, corpus=inputs.corpus)
     found: dict[str, Evaluated] = {}
-    for run, tested in zip(runs, read_evaluated(runs, inputs.clones), strict=True):
+    for run, tested in zip(runs, evaluated, strict=True):
         found.setdefault(run.evaluation, tested)
     chains = {one.clone: Chains(*files.read_trace(one.file())) for one in inputs.clones}
     return tables_of(found, chains, block)

@@ -36,7 +36,6 @@ class StudentBlock(Block):
 
     @property
     def of_generators(self) -> list[str]:
-        """Evaluations of all generators."""
         wide = getattr(self, "wide_generator", None)
         return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
 
@@ -145,24 +144,26 @@ class Evaluated:
 
 
 def read_evaluated(
-    runs: Sequence[needed.Tested], clones: Sequence[needed.Clone]
+    runs: Sequence[needed.Tested], clones: Sequence[needed.Clone], **named: str
 ) -> list[Evaluated]:
-    """Each run of evaluations on its own; clones: at least those that they are tested on."""
+    """Each run of evaluations on its own; clones: at least those that they are tested on. `corpus`
+    is for the scope of their claims."""
     paths, found = {one.clone: one.file() for one in clones}, []
     for run in runs:
         about, history = tables.read_run(run.file("runs"))
         losses = tables.read_losses({run.seed: run.file("losses")})
-        found.append(Evaluated(about, losses, tables.read_targets(run.targets, paths), history))
+        targets = tables.read_targets(run.targets, paths)
+        found.append(Evaluated(about | named, losses, targets, history))
     return found
 
 
 def read_student(
     runs: Sequence[needed.Tested], clones: Sequence[needed.Clone], **named: str
 ) -> Evaluated:
-    """The student whose runs these are, all in one table of losses; `corpus` is for its scope."""
-    found = read_evaluated(runs, clones)
+    """The student whose runs these are, all in one table of losses."""
+    found = read_evaluated(runs, clones, **named)
     losses = pd.concat([run.losses for run in found], ignore_index=True)
-    return replace(found[0], losses=losses, about=found[0].about | named)
+    return replace(found[0], losses=losses)
 
 
 def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
