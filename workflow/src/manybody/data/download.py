@@ -167,7 +167,6 @@ def references(repository: str) -> dict[str, str]:
 
 
 def listing(repository: str, commit: str) -> dict[str, Remote]:
-    """The files of a repository at a commit."""
     with _said(f"{repository} at {commit}"):
         info = _api().model_info(repository, revision=commit, files_metadata=True, token=False)
     return {

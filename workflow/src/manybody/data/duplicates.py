@@ -243,7 +243,6 @@ class Passages:
 
 
 def _runs(words: list[str], length: int) -> Iterator[int]:
-    """Hashes of all runs of `length` words."""
     for start in range(len(words) - length + 1):
         yield _hash(" ".join(words[start : start + length]))
 

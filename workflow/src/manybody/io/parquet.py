@@ -90,7 +90,6 @@ def read_table(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pa.Table
 
 
 def write_table(path: str | Path, table: pa.Table, document: dict) -> None:
-    """Writes a table and its document, atomically."""
     with writing(path, table.schema) as writer:
         writer.write_table(table)
         set_document(writer, document)

@@ -51,7 +51,6 @@ class Resume:
         return None
 
     def clear(self) -> None:
-        """Removes all states."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _states(self) -> list[Path]:

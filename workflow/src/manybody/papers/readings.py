@@ -50,7 +50,6 @@ class Table:
         return self.get(quantity, series)["y"].to_numpy()
 
     def series(self, quantity: str) -> list[str]:
-        """Names of the series of a quantity."""
         return [series for found, series in self._frames if found == quantity]
 
     def at(self, quantity: str, series: str, x: float) -> Value | None:

@@ -29,7 +29,6 @@ class Figures:
         self.asked = cache(self._asked)
 
     def names(self, paper: str | None = None) -> list[Name]:
-        """All figures of the config, or of one paper."""
         figures = self.config["figures"]
         papers = figures if paper is None else [paper]
         return [(name, figure) for name in papers for figure in figures.get(name, {})]
@@ -44,16 +43,13 @@ class Figures:
         return [name for name in self.names() if named.count(name[1]) == 1 and name not in OWN]
 
     def files(self, paper: str | None = None) -> list[str]:
-        """The files of all figures, or of one paper's."""
         return [path for name in self.names(paper) for path in self.files_of(*name)]
 
     def files_of(self, paper: str, figure: str) -> list[str]:
-        """The files of a figure."""
         stem = self.paths.figure.format(paper=paper, figure=figure)
         return [f"{stem}.{ending}" for ending in ENDINGS]
 
     def claims_of(self, names: list[Name]) -> list[str]:
-        """The claims of these figures."""
         return [
             f"{self.paths.figure.format(paper=paper, figure=figure)}.claims.csv"
             for paper, figure in names
@@ -82,7 +78,6 @@ class Figures:
         return list(unique.values())
 
     def clones(self, names: list[Name] | None = None) -> list[str]:
-        """Names of the clones that figures ask for."""
         return [one.clone for one in self.keys(needed.Clone, names)]
 
     def runs(self, names: list[Name] | None = None) -> list[tuple[str, int]]:
@@ -113,7 +108,6 @@ class Figures:
         return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
     def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
-        """The file of one kind that a key of a figure names."""
         paths, named = self.paths, key.model_dump()
         own = {
             "runs": lambda: paths.evaluated_model(key.evaluation, key.seed),

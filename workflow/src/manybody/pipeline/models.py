@@ -22,12 +22,10 @@ class Models:
         return [package, f"{package}.network"]
 
     def training_modules(self, model: str) -> list[str]:
-        """The modules that a training imports by name."""
         fit = ["manybody.training.lbfgs"] if self.is_fitted(model) else []
         return [*self.model_modules(model), *fit]
 
     def theory_module(self, theory: str) -> str:
-        """The module that computes a theory."""
         kind = self.entry("theory", theory)["kind"].replace("-", "_")
         return f"manybody.theory.{kind.replace('multi_index_', 'multi_index.')}"
 
@@ -75,7 +73,6 @@ class Models:
         return 1 if alone else compute["processes"]
 
     def training_threads(self, model: str) -> int:
-        """Threads of all processes of a training."""
         threads = self.entry("models", model)["training"]["threads"]
         return threads * self.training_processes(model)
 

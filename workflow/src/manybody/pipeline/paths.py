@@ -44,7 +44,6 @@ class Paths:
         return self.config[block][name]
 
     def split_path(self, source: str, split: str) -> str:
-        """Sequences of a split of a source."""
         return f"{self.sequences}/{split}.parquet".format(source=source)
 
     def split_of(self, block: str, name: str, split: str) -> str:

@@ -184,5 +184,4 @@ def _summary(frame: pd.DataFrame, hamiltonian: Hamiltonian) -> list[tuple]:
 
 
 def _mean(values: np.ndarray) -> tuple[float, float]:
-    """Mean and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

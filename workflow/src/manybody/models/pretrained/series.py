@@ -137,7 +137,6 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:
-    """The checkpoints of a repository, by step."""
     repository, asked = weights["hub"], weights.get("revisions", ["main"])
     new = [asked] if isinstance(asked, str) else {*asked} - known.keys()
     new = [name for name in new if not COMMIT.match(name)]
@@ -242,7 +241,6 @@ def opened(record: dict, step: int) -> Iterator[tuple[Path, str]]:
 
 
 def _fetched(checkpoint: dict, downloads: Path) -> Path:
-    """The folder of a revision."""
     return downloads / checkpoint["repository"].replace("/", "--") / checkpoint["commit"]
 
 

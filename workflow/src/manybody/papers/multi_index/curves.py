@@ -69,12 +69,10 @@ def channel(entry: dict) -> str:
 
 
 def runs_of(entry: dict) -> str:
-    """The number of runs of an entry, in words."""
     return f"{entry['runs']} run{'s' if entry['runs'] > 1 else ''}"
 
 
 def sampled(entry: dict) -> str:
-    """The points of an entry in words."""
     return f"{entry['points']} Sobol points, {entry['scrambles']} scramblings"
 
 
@@ -298,7 +296,6 @@ def errors(
 
 
 def over_alpha(axes, drawn: pd.DataFrame, panel: str) -> None:
-    """The axis of alpha."""
     last = drawn.loc[drawn["panel"] == panel, "x"].max()
     axes.set(xlim=(0, 1.02 * last), xlabel="samples per dimension, α = N / D")
 

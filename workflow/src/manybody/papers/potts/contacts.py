@@ -149,7 +149,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(
     scores: dict[str, np.ndarray], about: dict, truth: Truth | None, separation: int
 ) -> Tables:
-    """The tables of these scores."""
     corrected, seed = scores["corrected"], about["seed"]
     i, j = np.triu_indices(len(corrected), 1)
     rows = [f"score of site {site}" for site in i + 1]

@@ -40,7 +40,6 @@ class Choice(Part):
     seeds: Seeds = key("Runs of each.")
 
     def runs(self, source: str) -> list[Trained]:
-        """Keys of the runs of all candidates."""
         return [
             Trained(source=source, model=model, seed=seed)
             for model in self.candidates

@@ -56,7 +56,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
-    """The same of a student."""
     unit = 1 / files.steps_per_epoch(student.history)
     series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
     compared = {

@@ -38,7 +38,6 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def letters_of(number: int) -> str:
-    """The letters of the panels of a part."""
     return ascii_lowercase[3 * number : 3 * number + 3]
 
 

@@ -168,7 +168,6 @@ def name_of(one: Spectra, models: Sequence[Spectra]) -> str:
 
 
 def named(models: Sequence[Spectra]) -> dict[str, Spectra]:
-    """Models by their names."""
     return {name_of(one, models): one for one in models}
 
 

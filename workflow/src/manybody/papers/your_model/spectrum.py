@@ -53,7 +53,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(found: list[Spectra]) -> Tables:
-    """The tables of these models."""
     models = spectra.named(found)
     growing = {name: one for name, one in models.items() if one.followed}
     cut = any(len(one.at_end(one.first, "anchored excess")) for one in found)

@@ -388,8 +388,6 @@ def _exponent(typing, lanes):
 
 @intrinsic
 def root_lanes(typing, lanes):
-    """Square root."""
-
     def generate(context, builder, signature, arguments):
         kind = arguments[0].type
         name = f"llvm.sqrt.v{LANES}f64"

@@ -58,7 +58,6 @@ class Weak:
 
     @property
     def alpha(self) -> float:
-        """alpha at which it is."""
         return float(1 / self.eigenvalue.max())
 
 
