@@ -27,6 +27,13 @@ def load(*overlays: str) -> dict:
     return config
 
 
+def with_entry(block: str, like: str, **changes) -> dict:
+    """The default config with one more entry of a block, that called `like` but for changes."""
+    config = load()
+    config[block]["mine"] = config[block][like] | changes
+    return config
+
+
 def refusal(config: dict, taken=frozenset()) -> str:
     """What `check` says of a config that it refuses."""
     with pytest.raises(ConfigError) as caught:

@@ -1,16 +1,11 @@
 """Which spectra take shares of single orders, and what is said of the others."""
 
 import pytest
-from configs import load, refusal
+from configs import refusal, with_entry
 
 from manybody.pipeline.check import check
 
-
-def spectrum(**changes):
-    """The default config with one more spectrum, that of the planted law's own model, changed."""
-    config = load()
-    config["spectra"]["mine"] = config["spectra"]["planted-draws"] | changes
-    return config
+OWN = "spectra", "planted-draws"  # of the planted law's own model
 
 
 @pytest.mark.parametrize(
@@ -23,7 +18,7 @@ def spectrum(**changes):
     ],
 )
 def test_orders_that_bound_the_model_pass(changes):
-    check(spectrum(**changes))
+    check(with_entry(*OWN, **changes))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +31,6 @@ def test_orders_that_bound_the_model_pass(changes):
     ],
 )
 def test_orders_that_do_not_are_refused(changes, expected):
-    said = refusal(spectrum(**changes))
+    said = refusal(with_entry(*OWN, **changes))
     for words in ["spectra.mine.bounded: found true", *expected]:
         assert words in said

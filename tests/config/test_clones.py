@@ -1,20 +1,13 @@
 """Which sampler, energy and temperatures of a clone fit together, and what is said else."""
 
 import pytest
-from configs import load, refusal
+from configs import refusal, with_entry
 
 from manybody.pipeline.check import check
 
 PATHS = {"energy": "brook", "paths": 4}
 GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
 LADDER = {"inverse_temperatures": [1, 0.8, 0.5]}
-
-
-def clone(**changes):
-    """The default config with one more clone of n2, changed."""
-    config = load()
-    config["clones"]["mine"] = config["clones"]["n2"] | changes
-    return config
 
 
 @pytest.mark.parametrize(
@@ -30,7 +23,7 @@ def clone(**changes):
     ],
 )
 def test_what_fits_together_passes(changes):
-    check(clone(**changes))
+    check(with_entry("clones", "n2", **changes))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +53,6 @@ def test_what_fits_together_passes(changes):
     ],
 )
 def test_what_does_not_is_refused_with_its_key(changes, expected):
-    said = refusal(clone(**changes))
+    said = refusal(with_entry("clones", "n2", **changes))
     assert "clones.mine" in said
     assert [part for part in expected if part not in said] == []

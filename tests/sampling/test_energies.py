@@ -33,15 +33,6 @@ CLOSED = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    previous = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
-    torch.set_num_threads(previous)
-
-
 class Conditionals(Model):
     """The exact conditionals of exp(-H), each shifted by a function of its context."""
 

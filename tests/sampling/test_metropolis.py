@@ -59,15 +59,6 @@ def long_if_deep(cases):
     return [pytest.param(case, marks=own) for case, own in zip(cases, marks, strict=True)]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    previous = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        yield
-    torch.set_num_threads(previous)
-
-
 def build(description, scale=1.0, dtype=torch.float64):
     """A model whose logits vary by about `scale` with the context."""
     with torch.random.fork_rng(devices=[]):

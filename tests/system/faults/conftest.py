@@ -1,5 +1,6 @@
 """What the tests of faults share: one undisturbed run of the tiny pipeline."""
 
+import shutil
 import time
 
 import pytest
@@ -24,3 +25,10 @@ def folder(tmp_path):
     """A folder for one pipeline; nothing that works in it outlives the test."""
     yield tmp_path / "run"
     end(tmp_path / "run")
+
+
+@pytest.fixture
+def copy(whole, folder):
+    """A finished run with its store and Snakemake's own records, times kept."""
+    shutil.copytree(whole.folder, folder, symlinks=True)
+    return Tiny(folder, NUMBA_CACHE_DIR=whole.environment["NUMBA_CACHE_DIR"])

@@ -1,17 +1,6 @@
 """An experiment destroys nothing: going back to earlier settings computes nothing again."""
 
-import shutil
-
-import pytest
-from pipeline import Tiny
 from repository import ROOT
-
-
-@pytest.fixture
-def copy(whole, folder):
-    """A finished run with Snakemake's own records, times kept."""
-    shutil.copytree(whole.folder, folder, symlinks=True)
-    return Tiny(folder, NUMBA_CACHE_DIR=whole.environment["NUMBA_CACHE_DIR"])
 
 
 def taken(pipeline) -> set[str]:

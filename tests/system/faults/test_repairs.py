@@ -3,18 +3,8 @@
 import re
 import shutil
 
-import pytest
-from pipeline import Tiny
-
 MODEL = "models/text/tiny/seed-0"
 ADVICE = re.compile(r"(\S+) (?:is|was|has|lists)\b[^\n]*?[Dd]elete (\S+) and run the same")
-
-
-@pytest.fixture
-def copy(whole, folder):
-    """A finished run with its store and Snakemake's own records, times kept."""
-    shutil.copytree(whole.folder, folder, symlinks=True)
-    return Tiny(folder, NUMBA_CACHE_DIR=whole.environment["NUMBA_CACHE_DIR"])
 
 
 def test_damaged_files_are_deleted_as_the_messages_say_and_made_again(copy, whole):

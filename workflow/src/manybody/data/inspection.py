@@ -15,6 +15,7 @@ from manybody.io.sequences import Sequences
 
 CHARACTERS = 2 * 10**7  # of a split that words are counted in
 STREAM = 10**7  # training tokens that n-grams are counted in
+ORDERS = 1, 2, 3
 
 
 def words(paths: dict[str, str]) -> dict[str, dict]:
@@ -65,8 +66,8 @@ def tokens(train: Sequences, tokenizer: str | Path) -> dict:
     }
 
 
-def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[dict]:
-    """Losses of n-grams of these orders on test sequences, in nats per token.
+def ngram_losses(train: Sequences, test: Sequences) -> list[dict]:
+    """Losses of n-grams of `ORDERS` on test sequences, in nats per token.
 
     `next`: of each token but the first, given those before it in its sequence, which is what a
     causal model of L tokens is tested on; `masked`: of each token given all others, as a masked
@@ -74,9 +75,9 @@ def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[di
     the number. They are counted in the first `STREAM` training tokens.
     """
     text = train[: max(1, STREAM // train.length)]
-    rows = test[: max(2, int(LOOKUPS / (test.length * test.vocabulary * max(orders))))]
+    rows = test[: max(2, int(LOOKUPS / (test.length * test.vocabulary * max(ORDERS))))]
     found = []
-    for order in orders:
+    for order in ORDERS:
         model = NGrams(text, train.vocabulary, order)
         masked = -model.masked(rows).mean(axis=1)
         found.append(

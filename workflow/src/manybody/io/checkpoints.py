@@ -36,10 +36,10 @@ def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> No
         temporary.write_bytes(as_bytes(named, {KEY: document}))
 
 
-def read_tensors(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict]:
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     """Tensors and JSON document of a file that `write_tensors` wrote, else `ArtifactError`."""
     try:
-        with safe_open(path, framework="pt", device=str(device)) as opened:
+        with safe_open(path, framework="pt") as opened:
             # The file's own tensors may start anywhere; copies are aligned like any other tensor,
             # so that vectorised arithmetic rounds the same way.
             named = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118

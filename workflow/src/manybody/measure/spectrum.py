@@ -165,9 +165,7 @@ def enumerated(
     tokens: np.ndarray,
     *,
     mu: np.ndarray | None = None,
-    law: str = "text",
     special: tuple[int, ...] = (),
-    sweeps: int = 1,
     seed: int = 0,
 ) -> Spectrum:
     """The exact spectrum of short sequences, with the blocks s and r of `spectrum` and this `seed`:
@@ -176,7 +174,7 @@ def enumerated(
     Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
     """
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    draws = Draws(model, tokens, mu, "text", special, 1, seed)
     length = draws.s.shape[1]
     if length > LONGEST:
         raise Refusal(f"found L = {length}; expected at most {LONGEST} to enumerate all contexts")
