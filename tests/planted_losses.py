@@ -265,7 +265,9 @@ def written(folder):
     config = {
         "evaluations": evaluations,
         "models": models,
-        "sources": {"docs": {"kind": "text", "length": LENGTH, "vocabulary": 400}},
+        "sources": {
+            "docs": {"kind": "text", "corpus": "letters", "length": LENGTH, "vocabulary": 400}
+        },
         "clones": dict.fromkeys(clones, made),
     }
     paths = {

@@ -207,3 +207,4 @@ def test_figure_3_is_read_from_files(tmp_path):
     assert set(tables.drawn[tables.drawn["panel"] == "c"]["seed"]) == {"1"}
     quality = next(claim for claim in fig3.claims(tables) if claim.id.endswith("quality"))
     assert quality.verdict == "undecided"  # equal losses
+    assert " on letters: " in quality.scope
