@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import hashlib
 import os
 from itertools import groupby
@@ -13,12 +14,14 @@ os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 import pytest
 from hypothesis import settings
 
+gc.disable()  # until all modules are imported
+
 # The same examples each time; `--hypothesis-profile default` looks for others.
 settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
 
 
-CASES = 3  # of a parametrized test that `make test` takes
+CASES = 2  # of a parametrized test that `make test` takes
 SYSTEM = Path(__file__).with_name("system")
 
 
@@ -33,6 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     return True if config.getoption("--part") == "everyday" and collection_path == SYSTEM else None
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of Python's search for garbage, which else looks at all of it
+    again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
