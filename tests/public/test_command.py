@@ -59,6 +59,7 @@ def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
     assert not list(masked.glob("spectrum.*"))
 
 
+@pytest.mark.long
 def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatch, capsys):
     asked = []
     ask, update = flips.ask, Progress.update
