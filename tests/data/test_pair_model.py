@@ -45,6 +45,25 @@ def test_scores_and_logits_are_those_of_the_definition():
             np.testing.assert_allclose(difference, difference[0], atol=1e-12)
 
 
+def test_scores_of_many_sequences_are_those_of_single_ones():
+    """More sequences than the loop takes at a time, in single precision as a fit leaves them."""
+    model = planted(length=9, vocabulary=21)
+    single = PairModel(*(part.astype(np.float32) for part in (model.fields, model.couplings)), {})
+    tokens = np.random.default_rng(1).integers(0, 21, (5000, 9))
+    for one in (model, single):
+        found = one.scores(tokens)
+        assert found.dtype == np.float64
+        expected = [definition(one, row) for row in tokens[::500]]
+        np.testing.assert_allclose(found[::500], expected, atol=1e-10 if one is model else 1e-4)
+        own = np.take_along_axis(one.logits(tokens), tokens[..., None], 2)[..., 0].sum(axis=1)
+        fields = one.fields[np.arange(9), tokens].sum(axis=1, dtype=np.float64)
+        np.testing.assert_allclose(found, (own + fields) / 2, atol=1e-10)
+    with pytest.raises(ValueError, match="8 sites, expected the model's 9"):
+        model.scores(tokens[:, :8])
+    with pytest.raises(ValueError, match="expected 0 to 20"):
+        model.scores(tokens + 1)
+
+
 def test_the_zero_sum_gauge_keeps_the_distribution():
     model = planted()
     centred, every = model.zero_sum(), states(model)

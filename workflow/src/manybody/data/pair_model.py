@@ -15,6 +15,7 @@ from safetensors.numpy import save as as_bytes
 
 from manybody.data.hamiltonian import KEY, check_fields, read_about, read_tensor
 from manybody.io.atomic import ArtifactError, atomic
+from manybody.io.sequences import rows_of
 
 BLOCK = 2**22  # numbers that are gathered at a time
 
@@ -64,11 +65,19 @@ class PairModel:
         return found
 
     def scores(self, tokens: np.ndarray) -> np.ndarray:
-        """log p(s) + log Z of tokens (N, L): (N,), in nats."""
-        tokens = np.asarray(tokens, np.int64)
-        own = np.take_along_axis(self.logits(tokens), tokens[..., None], axis=2)[..., 0]
-        fields = self.fields[np.arange(self.length), tokens].sum(axis=1)
-        return (own.sum(axis=1) + fields) / 2
+        """log p(s) + log Z of tokens (N, L): (N,), in nats, summed in double precision.
+
+        `ValueError` for tokens of another length, or beyond the q colours.
+        """
+        from manybody.data.pair_model_loops import add_scores
+
+        tokens = rows_of(tokens, self.vocabulary)
+        if tokens.shape[1] != self.length:
+            raise ValueError(f"tokens: {tokens.shape[1]} sites, expected the model's {self.length}")
+        found = np.zeros(len(tokens))
+        parts = map(np.ascontiguousarray, (self.fields, self.couplings, tokens.T.astype(np.uint16)))
+        add_scores(*parts, found)
+        return found
 
     def zero_sum(self) -> "PairModel":
         """The same distribution in the zero-sum gauge: all rows and columns of each J_ij, and the
