@@ -1,0 +1,160 @@
+"""Files of other programs: what is written is read as it was, and as those programs read it."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manybody.data import SourceError, pair_formats
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.refusal import Refusal
+from manybody.measure import contacts
+from manybody.measure.known_contacts import read_contacts
+
+
+def planted(kind="rna", length=4):
+    rng = np.random.default_rng(7)
+    alphabet = pair_formats.COLOURS[kind]
+    colours = len(alphabet)
+    pairs = rng.normal(size=(length * (length - 1) // 2, colours, colours))
+    about = dict(alphabet=alphabet, gap=0, kind=kind)
+    return PairModel(rng.normal(size=(length, colours)), of_pairs(pairs, length), about)
+
+
+def same(one, other):
+    return np.array_equal(one.fields, other.fields) and np.array_equal(
+        one.couplings, other.couplings
+    )
+
+
+@pytest.mark.parametrize("kind", ["rna", "protein"])
+def test_parameters_of_adabmdca_come_back(kind, tmp_path):
+    model = planted(kind)
+    pair_formats.write_adabmdca(tmp_path / "params.dat", model)
+    found = pair_formats.read_model(tmp_path / "params.dat")
+    assert same(found, model)
+    assert found.about == model.about
+
+
+def test_numbers_are_colours_in_older_files_of_adabmdca(tmp_path):
+    """Lines as its programs write them, both orders of a pair among them."""
+    lines = [f"h {i} {a} {i + a / 10}" for i in range(3) for a in range(5)]
+    (tmp_path / "old.dat").write_text("\n".join(["J 0 2 1 4 0.5", "J 1 0 2 3 -1", *lines]) + "\n")
+    model = pair_formats.read_model(tmp_path / "old.dat")
+    assert model.about["alphabet"] == "-ACGU"
+    assert model.fields[2, 3] == 2.3
+    assert model.couplings[0, 2, 1, 4] == model.couplings[2, 0, 4, 1] == 0.5
+    assert model.couplings[0, 1, 3, 2] == -1
+    assert np.count_nonzero(model.couplings) == 4
+
+
+def test_the_raw_matrix_of_ccmpred_comes_back_but_for_fields_of_gaps(tmp_path):
+    model = planted("protein")
+    gauged = PairModel(model.fields - model.fields[:, :1], model.couplings, model.about)
+    pair_formats.write_ccmpred(tmp_path / "raw.txt", model)
+    found = pair_formats.read_model(tmp_path / "raw.txt")
+    assert same(found, gauged)
+    tokens = np.random.default_rng(0).integers(0, 21, (50, 4))
+    shift = found.scores(tokens) - model.scores(tokens)
+    np.testing.assert_allclose(shift, shift[0], atol=1e-12)  # the same distribution
+    lines = (tmp_path / "raw.txt").read_text().splitlines()
+    letters = "ARNDCQEGHILKMFPSTWYV-"  # CCMpred's sequence.c
+    w, v = letters.index("W"), letters.index("V")
+    block = lines[lines.index("# 1 3") + 1 :][w].split()
+    alphabet = model.about["alphabet"]
+    given = model.couplings[1, 3, alphabet.index("W"), alphabet.index("V")]
+    assert float(block[v]) == given
+    with pytest.raises(Refusal, match="-ACGU; CCMpred has proteins alone"):
+        pair_formats.write_ccmpred(tmp_path / "rna.txt", planted())
+
+
+def test_files_in_another_gauge_give_the_same_distribution(tmp_path):
+    model = planted()
+    pair_formats.write_adabmdca(tmp_path / "zero-sum.dat", model.zero_sum())
+    found = pair_formats.read_adabmdca(tmp_path / "zero-sum.dat")
+    every = np.array(list(itertools.product(range(5), repeat=4)))
+    laws = [np.exp(one.scores(every)) for one in (model, found)]
+    np.testing.assert_allclose(laws[0] / laws[0].sum(), laws[1] / laws[1].sum(), rtol=1e-10)
+
+
+SPOILT = {
+    "a field is missing": lambda text: text[: text.rstrip().rindex("\n")],
+    "no number": lambda text: text.replace("J 0 1 - A ", "J 0 1 - A x", 1),
+    "not finite": lambda text: text[: text.rstrip().rindex(" ")] + " nan\n",
+    "another letter": lambda text: text.replace("J 0 1 - A ", "J 0 1 - Z ", 1),
+    "a pair of one site": lambda text: text + "J 1 1 A A 0.5\n",
+    "another line": lambda text: text + "K 1 2 A A 0.5\n",
+    "below 0": lambda text: text.replace("J 0 1 - A ", "J -1 1 - A ", 1),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_spoilt_file_of_parameters_is_refused(case, tmp_path):
+    path = tmp_path / "params.dat"
+    pair_formats.write_adabmdca(path, planted())
+    path.write_text(SPOILT[case](path.read_text()))
+    with pytest.raises(SourceError, match=r"params.dat cannot be read as a file of adabmDCA"):
+        pair_formats.read_model(path)
+
+
+def test_a_short_file_of_ccmpred_is_refused(tmp_path):
+    path = tmp_path / "raw.txt"
+    pair_formats.write_ccmpred(path, planted("protein"))
+    whole = path.read_text()
+    for text in (whole[: whole.index("# 2 3")], whole.replace("# 0 2", "# 0 3"), "1 2\n"):
+        path.write_text(text)
+        with pytest.raises(SourceError, match="expected L lines of 20 fields"):
+            pair_formats.read_model(path)
+
+
+# --- Scores --------------------------------------------------------------------------------------
+
+ABOUT = dict(aligned="AC-gU", numbers=[5, 6, None, 9, 10], reference="one")
+
+
+def scored(length=5):
+    scores = np.random.default_rng(3).normal(size=(length, length))
+    scores = np.abs(scores + scores.T)
+    np.fill_diagonal(scores, 0)
+    return scores
+
+
+def test_scores_come_back(tmp_path):
+    scores = scored()
+    pair_formats.write_matrix(tmp_path / "out.mat", scores)
+    np.testing.assert_array_equal(pair_formats.read_matrix(tmp_path / "out.mat"), scores)
+    (tmp_path / "out.mat").write_text("1 2\n3 4\n")
+    with pytest.raises(SourceError, match="a symmetric matrix"):
+        pair_formats.read_matrix(tmp_path / "out.mat")
+
+    table = contacts.pairs(scores)
+    pair_formats.write_evcouplings(tmp_path / "ECs.csv", table, ABOUT)
+    found = pair_formats.read_evcouplings(tmp_path / "ECs.csv", ABOUT)
+    without = table[(table["i"] != 3) & (table["j"] != 3)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, without)
+    first = pd.read_csv(tmp_path / "ECs.csv").iloc[0]
+    best = without.loc[without["apc"].idxmax()]
+    assert first["cn"] == best["apc"]
+    assert (first["A_i"], first["i"]) == [("A", 5), ("C", 6), 0, ("G", 9)][int(best["i"]) - 1]
+
+
+def test_scores_of_plmc_are_of_sites_that_the_reference_has(tmp_path):
+    (tmp_path / "raw.txt").write_text("5 A 9 G 0 0.25\n6 C 10 U 0 0.5\n")
+    found = pair_formats.read_evcouplings(tmp_path / "raw.txt", ABOUT)
+    assert found[["i", "j", "apc"]].values.tolist() == [[1, 4, 0.25], [2, 5, 0.5]]
+    (tmp_path / "raw.txt").write_text("5 A 9 C 0 0.25\n")
+    with pytest.raises(SourceError, match=r"sites of one, not \(9, 'C'\)"):
+        pair_formats.read_evcouplings(tmp_path / "raw.txt", ABOUT)
+
+
+def test_the_best_pairs_of_casp_are_contacts_when_read(tmp_path):
+    scores = scored(20)
+    about = dict(aligned="ACDEFGHIKLMNPQRSTV-Y")
+    pair_formats.write_casp(tmp_path / "rr.txt", scores, about, separation=4)
+    found, *_ = read_contacts(tmp_path / "rr.txt", 20)
+    i, j = contacts.best_pairs(scores, 4)
+    expected = np.zeros((20, 20), bool)
+    expected[i[:20], j[:20]] = expected[j[:20], i[:20]] = True
+    np.testing.assert_array_equal(found, expected)
+    assert "ACDEFGHIKLMNPQRSTVXY" in (tmp_path / "rr.txt").read_text()

@@ -1,0 +1,232 @@
+"""Pair models, and scores of pairs, in the files of other programs.
+
+All of these files have the signs of log p, as `PairModel` has: a large coupling makes two colours
+likely together. A model is written in the gauge that it has, and read as it stands in the file:
+the gauge changes no probability, and `PairModel.zero_sum` sets it. Numbers have all their digits.
+
+| program | what | sites | gauge that the program writes |
+| --- | --- | --- | --- |
+| adabmDCA | lines `J i j a b value` of i < j, `h i a value` | from 0 | none, or zero-sum |
+| CCMpred, `-r` | 20 fields a line; `# i j`, then 21 x 21 | from 0 | of L2; gaps have no field |
+| CCMpred | a matrix of scores, L lines of L | | |
+| EVcouplings, plmc | pairs `i A_i j A_j fn cn` | the reference's numbers | |
+| CASP | pairs `i j 0 8 p` (RR), read by `measure.known_contacts` | columns, from 1 | |
+"""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from manybody.data import SourceError
+from manybody.data.alignment import ALPHABETS, GAP, read_text
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.atomic import atomic
+from manybody.io.refusal import Refusal
+
+COLOURS = {kind: "-" + letters["residues"] for kind, letters in ALPHABETS.items()}
+CCMPRED = "ARNDCQEGHILKMFPSTWYV-"  # the order of its colours
+FULL = "%.17g"  # all digits of a number in double precision
+ADABMDCA = "lines `J i j a b value` and `h i a value`, with the fields of all colours"
+SCORES = ["i", "A_i", "j", "A_j", "fn", "cn"]  # of EVcouplings; plmc writes no line of names
+
+
+def read_model(path: str | Path) -> PairModel:
+    """The model in a file of this package, of adabmDCA or of CCMpred (`-r`)."""
+    with Path(path).open("rb") as file:
+        start = file.read(512)
+    if b"{" in start[:16]:  # after the length of the header
+        return PairModel.load(path)
+    first = start.lstrip()[:2]
+    return read_adabmdca(path) if first in (b"J ", b"h ", b"J\t", b"h\t") else read_ccmpred(path)
+
+
+# --- Models --------------------------------------------------------------------------------------
+
+
+def write_adabmdca(path: str | Path, model: PairModel) -> None:
+    """Writes the parameters as adabmDCA reads them (`load_params`), colours as letters."""
+    letters = model.about["alphabet"]
+    with atomic(path) as temporary, temporary.open("w") as file:
+        for i, j in zip(*np.triu_indices(model.length, 1), strict=True):
+            file.writelines(
+                f"J {i} {j} {letters[a]} {letters[b]} {float(value)!r}\n"
+                for (a, b), value in np.ndenumerate(model.couplings[i, j])
+            )
+        file.writelines(
+            f"h {i} {letters[a]} {float(value)!r}\n"
+            for (i, a), value in np.ndenumerate(model.fields)
+        )
+
+
+def read_adabmdca(path: str | Path) -> PairModel:
+    """The model of a file of adabmDCA with all fields; couplings that are not there are zero, those
+    of a pair that comes in both orders are added, as there.
+
+    Colours are letters, or numbers as its older programs write them: 0 is the gap, the others are
+    residues in the order of their letters. `SourceError` for a file that is not like this.
+    """
+    names = ["what", "i", "j", "a", "b", "value"]
+    text = io.StringIO(read_text(Path(path)))
+    looks = dict(sep=r"\s+", names=names, dtype=str, comment="#", keep_default_na=False)
+    try:
+        rows = pd.read_csv(text, **looks)
+        pairs, single = (rows[rows["what"] == what] for what in "Jh")
+        kind, number = _colours_of(set(single["j"]))
+        i, j = (pairs[name].astype(np.uint32) for name in "ij")
+        values, given = pairs["value"].astype(float), single["a"].astype(float)
+        site = single["i"].astype(np.uint32)
+        fields = np.full((site.max() + 1, len(COLOURS[kind])), np.nan)
+        fields[site, single["j"].map(number)] = given
+        couplings = np.zeros((len(fields),) * 2 + fields.shape[1:] * 2)
+        couplings[i, j, pairs["a"].map(number), pairs["b"].map(number)] = values
+    except (ValueError, LookupError, ArithmeticError) as error:
+        raise _unlike(path, "adabmDCA", ADABMDCA) from error
+    finite = np.isfinite(fields).all() and np.isfinite(values).all()
+    if not finite or len(pairs) + len(single) < len(rows) or (i == j).any():
+        raise _unlike(path, "adabmDCA", ADABMDCA)
+    return PairModel(fields, couplings + couplings.transpose(1, 0, 3, 2), _about(kind))
+
+
+def write_ccmpred(path: str | Path, model: PairModel) -> None:
+    """Writes a model of proteins as CCMpred's `-r` does, its fields less those of the gap, which is
+    the same distribution: the file has no place for those. `Refusal` for other alphabets."""
+    if model.about.get("alphabet") != COLOURS["protein"]:
+        raise Refusal(
+            f"alphabet: found {model.about.get('alphabet')}; CCMpred has proteins alone "
+            f"({COLOURS['protein']}); write the format of adabmDCA"
+        )
+    order = [COLOURS["protein"].index(letter) for letter in CCMPRED]
+    fields = model.fields[:, order] - model.fields[:, order[-1:]]
+    with atomic(path) as temporary, temporary.open("w") as file:
+        np.savetxt(file, fields[:, :-1], FULL, "\t")
+        for i, j in zip(*np.triu_indices(model.length, 1), strict=True):
+            file.write(f"# {i} {j}\n")
+            np.savetxt(file, model.couplings[i, j][np.ix_(order, order)], FULL, "\t")
+
+
+def read_ccmpred(path: str | Path) -> PairModel:
+    """The model of proteins in a file that CCMpred wrote (`-r`); the fields of gaps are zero.
+    `SourceError` for a file that is not like this."""
+    first, *blocks = read_text(Path(path)).split("#")
+    colours = len(CCMPRED)
+    place = [CCMPRED.index(letter) for letter in COLOURS["protein"]]
+    try:
+        fields = np.array(first.split(), float).reshape(-1, colours - 1)
+        numbers = np.array(" ".join(blocks).split(), float).reshape(len(blocks), -1)
+        couplings = numbers[:, 2:].reshape(-1, colours, colours)
+        sites = np.stack(np.triu_indices(len(fields), 1), axis=1)
+        whole = np.isfinite(fields).all() and np.isfinite(couplings).all()
+        if not whole or not np.array_equal(numbers[:, :2], sites):
+            raise ValueError
+    except ValueError as error:
+        wanted = "L lines of 20 fields, then `# i j` and 21 lines of 21 couplings for each i < j"
+        raise _unlike(path, "CCMpred", wanted) from error
+    fields = np.pad(fields, ((0, 0), (0, 1)))[:, place]
+    couplings = couplings[:, place][..., place]
+    return PairModel(fields, of_pairs(couplings, len(fields)), _about("protein"))
+
+
+def _colours_of(letters: set[str]) -> tuple[str, dict[str, int]]:
+    """The kind of sequences whose colours have these names, and the number of each name."""
+    for kind, colours in COLOURS.items():
+        for names in (list(colours), [*map(str, range(len(colours)))]):
+            if letters == set(names):
+                return kind, {name: number for number, name in enumerate(names)}
+    raise ValueError(f"no alphabet has the letters {''.join(sorted(letters))}")
+
+
+def _about(kind: str) -> dict:
+    return dict(alphabet=COLOURS[kind], gap=GAP, kind=kind)
+
+
+def _unlike(path: str | Path, program: str, wanted: str) -> SourceError:
+    return SourceError(
+        f"{path} cannot be read as a file of {program}: expected {wanted}; is it whole, and "
+        "of aligned sequences?"
+    )
+
+
+# --- Scores --------------------------------------------------------------------------------------
+
+
+def write_matrix(path: str | Path, scores: np.ndarray) -> None:
+    """Writes scores (L, L) as CCMpred does: a line a site, from which `read_matrix` has them."""
+    with atomic(path) as temporary:
+        np.savetxt(temporary, scores, FULL, "\t")
+
+
+def read_matrix(path: str | Path) -> np.ndarray:
+    """Scores (L, L) of CCMpred; `SourceError` for a file that is no symmetric matrix."""
+    try:
+        scores = np.loadtxt(io.StringIO(read_text(Path(path))), ndmin=2)
+        if not np.array_equal(scores, scores.T):
+            raise ValueError
+    except ValueError as error:
+        raise _unlike(path, "CCMpred", "a symmetric matrix, L lines of L scores") from error
+    return scores
+
+
+def write_evcouplings(path: str | Path, pairs: pd.DataFrame, about: dict) -> None:
+    """Writes a table of `measure.contacts.pairs` (i, j, score, apc) as EVcouplings' CSV, the best
+    first: sites have the numbers and residues of the reference record in `about`, those where it
+    has a gap are left out."""
+    known = np.array([number is not None for number in about["numbers"]])
+    ranked = pairs[known[pairs["i"] - 1] & known[pairs["j"] - 1]]
+    ranked = ranked.sort_values("apc", ascending=False, kind="stable")
+    columns = {"fn": ranked["score"], "cn": ranked["apc"]}
+    for name in "ij":
+        columns[name] = [about["numbers"][site - 1] for site in ranked[name]]
+        columns[f"A_{name}"] = [about["aligned"][site - 1].upper() for site in ranked[name]]
+    with atomic(path) as temporary:
+        pd.DataFrame(columns)[SCORES].to_csv(temporary, index=False)
+
+
+def read_evcouplings(path: str | Path, about: dict) -> pd.DataFrame:
+    """Scores of pairs i < j of columns, from 1, as `measure.contacts.pairs` has them, of a CSV of
+    EVcouplings or a file of scores of plmc (no names, spaces).
+
+    `about`: the document of the alignment, whose reference record has the sites by number and
+    residue; `SourceError` for a pair that it does not have.
+    """
+    text = read_text(Path(path))
+    named = text.startswith("i,")
+    looks = dict(sep=",") if named else dict(sep=r"\s+", names=SCORES)
+    column = {
+        (number, letter.upper()): site
+        for site, (number, letter) in enumerate(
+            zip(about["numbers"], about["aligned"], strict=True), start=1
+        )
+    }
+    try:
+        table = pd.read_csv(io.StringIO(text), **looks)
+        sites = [
+            [column[one] for one in zip(table[name], table[f"A_{name}"], strict=True)]
+            for name in "ij"
+        ]
+    except (KeyError, ValueError) as error:
+        wanted = f"columns {', '.join(SCORES)} and sites of {about.get('reference')}, not {error}"
+        raise _unlike(path, "EVcouplings", wanted) from error
+    found = pd.DataFrame(dict(i=sites[0], j=sites[1], score=table["fn"], apc=table["cn"]))
+    return found.sort_values(["i", "j"], ignore_index=True)
+
+
+def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: int = 6) -> None:
+    """Writes scores (L, L) of pairs at least `separation` apart in CASP's format RR, the best
+    first.
+
+    p = s / (s + s_L), with s_L the L-th best score, 0 for scores below 0: half for that pair, as L
+    contacts are what a fold of L sites has about. It ranks the pairs, and is no probability that
+    was checked. Sites are columns, X those where the reference record has a gap.
+    """
+    i, j = np.triu_indices(len(scores), separation)
+    found = np.maximum(scores[i, j], 0)
+    order = np.argsort(-found, kind="stable")
+    middle = found[order[: len(scores)][-1]] or 1.0
+    letters = about.get("aligned", "X" * len(scores)).upper().replace("-", "X")
+    lines = ["PFRMAT RR", "REMARK p ranks the pairs and is not calibrated", "MODEL 1"]
+    lines += [letters[start : start + 50] for start in range(0, len(letters), 50)]
+    lines += [f"{i[n] + 1} {j[n] + 1} 0 8 {found[n] / (found[n] + middle):.6f}" for n in order]
+    with atomic(path) as temporary:
+        temporary.write_text("\n".join([*lines, "END", ""]))
