@@ -1,0 +1,214 @@
+"""Energies, mutational scans and measured effects, against planted couplings."""
+
+import itertools
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manybody.data import SourceError, profile
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.refusal import Refusal
+from manybody.measure import mutations
+
+# A reference with residues 11 to 15 of which column 3 is a gap and residue 14 was left out.
+ABOUT = dict(
+    alphabet="-ACGU", gap=0, kind="rna", aligned="AC-gu", numbers=[11, 12, None, 13, 15],
+    reference="one/11-15", columns=[1, 2, 3, 4, 6], width=6,
+)  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    rng = np.random.default_rng(5)
+    return PairModel(rng.normal(size=(5, 5)), of_pairs(rng.normal(size=(10, 5, 5)), 5), ABOUT)
+
+
+def score(model, letters):
+    tokens = ["-ACGU".index(letter) for letter in letters]
+    pairs = itertools.combinations(range(5), 2)
+    total = sum(model.fields[i, a] for i, a in enumerate(tokens))
+    return total + sum(model.couplings[i, j, tokens[i], tokens[j]] for i, j in pairs)
+
+
+# --- Energies ------------------------------------------------------------------------------------
+
+
+def test_aligned_records_are_taken_as_given(model, tmp_path):
+    """Rows of the model's columns, of the file's columns, and with insertions as in A3M."""
+    (tmp_path / "some.fasta").write_text(
+        ">whole of five\nACGGU\n>six\nAC-GAU\n>a3m\nAaaC.-GU\n>doubtful\nNC-GU\n"
+    )
+    found = mutations.energies(model, tmp_path / "some.fasta")
+    # All have columns, so that the one without gaps is aligned, too.
+    expected = [-score(model, row) for row in ("ACGGU", "AC-GU", "AC-GU", "-C-GU")]
+    np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
+    assert found["name"].tolist() == ["whole", "six", "a3m", "doubtful"]
+    assert found["dropped"].tolist() == [0, 1, 2, 0]
+    assert found["unknown"].tolist() == [0, 0, 0, 1]
+    assert found["residues"].tolist() == [5, 4, 4, 3]
+    assert set(found["placed"]) == {"as given"}
+
+
+def test_sequences_are_aligned_to_the_family(model, tmp_path, monkeypatch):
+    (tmp_path / "some.fasta").write_text(">aligned\nAC-GU\n>short\nACGU\n>five\nACCGU\n")
+    asked = []
+
+    def align(names, letters, family, kind):
+        asked.append((names, letters, family, kind))
+        return ["AC-GU", "ACCG-"]
+
+    monkeypatch.setattr(profile, "align", align)
+    found = mutations.energies(model, tmp_path / "some.fasta", np.array([[1, 2, 0, 3, 4]]))
+    assert asked == [(["short", "five"], ["ACGU", "ACCGU"], ["AC-GU"], "rna")]
+    expected = [-score(model, row) for row in ("AC-GU", "AC-GU", "ACCG-")]
+    np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
+    assert found["dropped"].tolist() == [0, 0, 1]
+    assert found["placed"].tolist() == ["as given", "by the profile", "by the profile"]
+
+
+def test_what_cannot_be_placed_is_refused(model, tmp_path, monkeypatch):
+    path = tmp_path / "some.fasta"
+    path.write_text(">aligned\nAC-GU\n>short\nACGU\n")
+    with pytest.raises(Refusal, match=r"record short has 4 letters and the model 5 columns.*--al"):
+        mutations.energies(model, path)
+    monkeypatch.setitem(sys.modules, "pyhmmer", None)
+    with pytest.raises(Refusal, match=r"short, are to be aligned.*pip install 'pyhmmer"):
+        mutations.energies(model, path, np.zeros((2, 5), int))
+    path.write_text("ACGU\n")
+    with pytest.raises(SourceError, match="found 'ACGU', expected FASTA"):
+        mutations.energies(model, path)
+
+
+def test_a_profile_puts_residues_into_the_columns_of_the_family():
+    pytest.importorskip("pyhmmer")
+    rng = np.random.default_rng(0)
+    base = rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 60)
+    rows = np.where(rng.random((40, 60)) < 0.2, rng.choice(base, (40, 60)), base)
+    family = ["".join(row) for row in rows]
+    own = "".join(base)
+    given = {
+        "whole": own.lower(),
+        "inserted": own[:30] + "GGG" + own[30:],
+        "deleted": own[:20] + own[24:],
+        "longer": "MMMM" + own,
+        "without an end": own[6:],
+    }
+    found = profile.align([*given], [*given.values()], family, "protein")
+    deleted = own[:20] + "----" + own[24:]
+    assert found == [own, own, deleted, own, "-" * 6 + own[6:]]
+    with pytest.raises(SourceError, match="record odd is no sequence of protein"):
+        profile.align(["odd"], ["AC1"], family, "protein")
+
+
+# --- Mutations -----------------------------------------------------------------------------------
+
+
+def test_a_scan_has_the_differences_of_the_definition(model):
+    changes = mutations.scan(model)
+    assert np.isnan(changes[2]).all()
+    assert np.isnan(changes[:, 0]).all()
+    for site, letter in itertools.product((0, 1, 3, 4), "ACGU"):
+        mutant = "AC-GU"[:site] + letter + "AC-GU"[site + 1 :]
+        expected = score(model, mutant) - score(model, "AC-GU")
+        assert changes[site, "-ACGU".index(letter)] == pytest.approx(expected, abs=1e-12)
+    table = mutations.listed(model, changes).set_index("mutant")["change"]
+    assert len(table) == 4 * 3
+    assert table["U15A"] == changes[4, 1]
+    without = PairModel(model.fields, model.couplings, dict(alphabet="-ACGU", kind="rna"))
+    with pytest.raises(Refusal, match="which sequence is its reference"):
+        mutations.scan(without)
+
+
+def written(path, mutants, **more):
+    pd.DataFrame(dict(mutant=mutants, DMS_score=np.arange(len(mutants)), **more)).to_csv(
+        path, index=False
+    )
+    return path
+
+
+def test_effects_are_scored_and_what_is_outside_is_missing(model, tmp_path):
+    mutants = ["A11C", "C12T:G13A", "A14C", "U15A:A14G", "A11*", "C12-", "U15U", "C30G"]
+    logs = np.random.default_rng(1).normal(size=(5, 5))
+    found = mutations.effects(model, written(tmp_path / "t.csv", mutants), logs=logs)
+    base = score(model, "AC-GU")
+    expected = [score(model, "CC-GU") - base, score(model, "AU-AU") - base]
+    np.testing.assert_allclose(found["change"][:2], expected, atol=1e-12)
+    single = [logs[0, 2] - logs[0, 1], logs[1, 4] - logs[1, 2] + logs[3, 1] - logs[3, 3]]
+    np.testing.assert_allclose(found["single_site"][:2], single, atol=1e-12)
+    assert found["change"].isna().tolist() == [False, False, True, True, True, True, False, True]
+    assert found["change"][6] == 0
+    correlations, share = mutations.agreement(found)
+    assert share == 3 / 8
+    assert correlations["change"].count == 3
+
+
+def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
+    path = written(tmp_path / "t.csv", ["A1C", "C2A", "G3A", "U5A"])
+    with pytest.raises(SourceError, match=r"none of its positions, 1 to 5.*--offset 10, 4 of 4 ag"):
+        mutations.effects(model, path)
+    assert mutations.effects(model, path, offset=10)["change"].notna().all()
+    with pytest.raises(SourceError, match=r"C at 2 \+ 9, where it has A; with --offset 10"):
+        mutations.effects(model, path, offset=9)
+    other = written(tmp_path / "other.csv", ["A11C", "G12A", "G13A", "U15A"])
+    with pytest.raises(SourceError, match=r"1 of 4 .* G at 12 \+ 0.*best 0: 3 of 4.*reference rec"):
+        mutations.effects(model, other)
+
+
+@pytest.mark.parametrize("mutant", ["A11", "11C", "A11C;G13A", "A11C:A11G", "nan"])
+def test_a_mutant_of_another_form_is_refused_with_its_line(mutant, model, tmp_path):
+    path = written(tmp_path / "t.csv", ["A11C", mutant])
+    with pytest.raises(SourceError, match=r"t.csv, line 3: found mutant .*A24G"):
+        mutations.effects(model, path)
+
+
+def test_a_table_without_scores_is_refused(model, tmp_path):
+    (tmp_path / "t.tsv").write_text("mutant\tscore\nA11C\t1\n")
+    with pytest.raises(SourceError, match=r"columns mutant, score, ex.* DMS_score is missing"):
+        mutations.effects(model, tmp_path / "t.tsv")
+
+
+def test_the_interval_of_a_rank_correlation_holds_the_true_one():
+    """Normal pairs of correlation r have the rank correlation 6 / pi asin(r / 2)."""
+    rng, correlation = np.random.default_rng(0), 0.6
+    true, held = 6 / np.pi * np.arcsin(correlation / 2), 0
+    for _ in range(400):
+        first = rng.normal(size=60)
+        second = correlation * first + np.sqrt(1 - correlation**2) * rng.normal(size=60)
+        second[0] = np.nan
+        found = mutations.spearman(np.exp(first), second)
+        assert found.count == 59
+        held += found.low < true < found.high
+    assert 0.92 < held / 400 < 0.98
+
+
+def test_single_sites_are_weighted():
+    tokens, weights = np.array([[0, 1], [0, 2], [1, 2]]), np.array([0.5, 0.5, 1.0])
+    found = np.exp(mutations.site_logs(tokens, weights, 3))
+    np.testing.assert_allclose(found, [[2, 2, 1], [1, 1.5, 2.5]])
+
+
+def test_real_effects_correlate_as_single_sites_do(data_folder):
+    """EnvZ: the file of effects fits the reference without an offset."""
+    from manybody.data import alignment
+    from manybody.data.sequence_weights import neighbours
+
+    path = data_folder / "families" / "ENVZ_ECOLI.a2m"
+    names, letters, _ = alignment.records(path, "a3m")
+    tokens, _ = alignment.encode(path, names, alignment.columns(letters, "a3m"), "protein")
+    name, aligned, numbers, _ = alignment.reference(path, names, letters, "a3m", None)
+    logs = mutations.site_logs(tokens, 1 / neighbours(tokens, 0.8).counts, 21)
+    about = dict(
+        alphabet="-ACDEFGHIKLMNPQRSTVWY", gap=0, kind="protein", aligned=aligned, numbers=numbers,
+        reference=name,
+    )  # fmt: skip
+    alone = PairModel(logs, np.zeros((60, 60, 21, 21)), about)
+    table = path.with_name("ENVZ_ECOLI_effects.csv")
+    found = mutations.effects(alone, table, logs=logs)
+    np.testing.assert_allclose(found["change"], found["single_site"], atol=1e-9)
+    correlations, share = mutations.agreement(found)
+    assert share == 1
+    assert correlations["single_site"].value == pytest.approx(0.198, abs=0.005)
+    with pytest.raises(SourceError, match="with --offset 0, 60 of 60 agree"):
+        mutations.effects(alone, table, offset=3)

@@ -1,0 +1,267 @@
+"""Energies of sequences under a family's pair model, and what mutations of its reference change.
+
+    E(s) = -sum_i h_i(s_i) - sum_{i < j} J_ij(s_i, s_j),   p(s) = exp(-E(s)) / Z
+
+Energies and changes of log p are in nats. Sites are columns of the family; the reference record
+says which of its residues stands in which (`numbers` and `aligned` of the model's document).
+"""
+
+import io
+import math
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+from manybody.data import SourceError, alignment, profile
+from manybody.data.alignment import INSERTIONS, read_text
+from manybody.data.pair_model import PairModel
+from manybody.io.refusal import Refusal
+from manybody.measure.contacts import site_names
+
+MUTATION = r"^([A-Za-z])(-?\d+)([A-Za-z*-])$"
+FITS = 0.9  # share of the positions whose residues must agree for an offset to be named
+DEVIATIONS = 1.96  # of a 95 % interval
+
+
+# --- Energies ------------------------------------------------------------------------------------
+
+
+def energies(model: PairModel, path: str | Path, family: np.ndarray | None = None) -> pd.DataFrame:
+    """Energies of the sequences of a FASTA file under a model: a row each.
+
+    Columns: `name`; `energy`; `residues`, how many of the model's columns have one (a gap adds what
+    the model has for it, nothing after a fit that leaves gaps out); `dropped`, letters in no column
+    of the model, insertions; `unknown`, letters that stand for several residues and count as gaps;
+    `placed`, `as given` or `by the profile`.
+
+    A record is taken as given if it has as many columns as the model, or as the alignment that the
+    model was made of; lower-case letters and dots of A3M are insertions. Where others do not, a
+    record without gaps is taken for a sequence too. These are aligned to the profile of tokens
+    `family` (N, L).
+    """
+    text = read_text(Path(path)).replace("\0", "").strip()
+    if not text.startswith(">"):
+        raise SourceError(f"{path}: found {text[:40]!r}, expected FASTA, which starts with '>'")
+    titles, letters = zip(*SimpleFastaParser(io.StringIO(text + "\n")), strict=True)
+    names = [(title.split() or ["without a name"])[0] for title in titles]
+    given = [_in_columns(row.rstrip("*"), model) for row in letters]
+    whole = None not in given
+    other = [n for n, row in enumerate(given) if row is None or not (whole or "-" in row)]
+    if other:
+        if family is None:
+            raise Refusal(
+                f"{path}: record {names[other[0]]} has {len(letters[other[0]])} letters and the "
+                f"model {model.length} columns, and there is no alignment of the family to align "
+                "it to; give the folder that `manybody family` made, or --alignment"
+            )
+        rows = letters_of(family, model.about)
+        parts = [[one[n] for n in other] for one in (names, letters)]
+        for n, row in zip(other, profile.align(*parts, rows, model.about["kind"]), strict=True):
+            given[n] = row
+    tokens, _ = alignment.encode(Path(path), names, given, model.about["kind"], confirmed=True)
+    residues = (tokens != alignment.GAP).sum(axis=1)
+    placed, had = (np.array([_residues(row) for row in part]) for part in (given, letters))
+    way = np.full(len(names), "as given", object)
+    way[other] = "by the profile"
+    columns = dict(name=names, energy=-model.scores(tokens), residues=residues)
+    return pd.DataFrame(columns | dict(dropped=had - placed, unknown=placed - residues, placed=way))
+
+
+def _in_columns(row: str, model: PairModel) -> str | None:
+    """The letters in the columns of the model; None of a record that is not aligned to them."""
+    columns = model.about.get("columns", range(1, model.length + 1))
+    width = model.about.get("width", model.length)
+    for letters in (row, row.translate(INSERTIONS)):
+        if len(letters) == model.length:
+            return letters
+        if len(letters) == width:
+            return "".join(letters[column - 1] for column in columns)
+    return None
+
+
+def _residues(row: str) -> int:
+    return len(row) - sum(map(row.count, alignment.GAPS + "*"))
+
+
+def letters_of(tokens: np.ndarray, about: dict) -> list[str]:
+    """Tokens (N, L) in the letters of the alphabet of a document."""
+    return ["".join(row) for row in np.array(list(about["alphabet"]))[tokens]]
+
+
+# --- The reference -------------------------------------------------------------------------------
+
+
+def reference(model: PairModel) -> np.ndarray:
+    """Tokens (L,) of the reference record; `Refusal` if the model's document does not have it."""
+    if "aligned" not in model.about:
+        raise Refusal(
+            "the model does not say which sequence is its reference; give the alignment of the "
+            "family, --alignment, or the folder that `manybody family` made"
+        )
+    record, kind = model.about["aligned"], model.about["kind"]
+    name = model.about.get("reference", "reference")
+    return alignment.encode(Path(name), [name], [record], kind, confirmed=True)[0][0]
+
+
+def scan(model: PairModel, tokens: np.ndarray | None = None) -> np.ndarray:
+    """Changes of log p (L, q) when one site of tokens (L,), the reference by default, becomes each
+    colour: in the row of a site
+
+        log p(s with s_i = a) - log p(s) = h_i(a) - h_i(s_i) + sum_j J_ij(a, s_j) - J_ij(s_i, s_j)
+
+    nan in rows where it has a gap, and in the column of the gap: no residue is exchanged there.
+    """
+    tokens = reference(model) if tokens is None else tokens
+    logits = model.logits(tokens[None])[0]
+    found = logits - np.take_along_axis(logits, tokens[:, None], axis=1)
+    found[tokens == alignment.GAP] = np.nan
+    found[:, alignment.GAP] = np.nan
+    return found
+
+
+def listed(model: PairModel, changes: np.ndarray) -> pd.DataFrame:
+    """The changes of `scan` as a table: `mutant`, such as A24G, `column` from 1, `change`."""
+    sites, letters = site_names(model.about, model.length), model.about["alphabet"]
+    own = reference(model)
+    rows = [
+        (f"{sites[i]}{letters[a]}", i + 1, changes[i, a])
+        for i, a in np.argwhere(np.isfinite(changes))
+        if a != own[i]
+    ]
+    return pd.DataFrame(rows, columns=["mutant", "column", "change"])
+
+
+# --- Measured effects ----------------------------------------------------------------------------
+
+
+class Correlation(NamedTuple):
+    """Spearman's correlation of n pairs of values, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> Correlation:
+    """Rank correlation, with the interval of Bonett and Wright (2000): atanh of it is about normal
+    with variance (1 + r^2 / 2) / (n - 3). Pairs with nan do not count, ties share a rank."""
+    from scipy.stats import spearmanr
+
+    both = np.isfinite(first) & np.isfinite(second)
+    count = int(both.sum())
+    value = float(spearmanr(first[both], second[both]).statistic) if count > 3 else math.nan
+    if not abs(value) < 1:
+        return Correlation(value, value, value, count)
+    wide = DEVIATIONS * math.sqrt((1 + value**2 / 2) / (count - 3))
+    low, high = (math.tanh(math.atanh(value) + side * wide) for side in (-1, 1))
+    return Correlation(value, low, high, count)
+
+
+def effects(
+    model: PairModel, path: str | Path, offset: int = 0, logs: np.ndarray | None = None
+) -> pd.DataFrame:
+    """A table of measured effects in ProteinGym's form, with what the model says of each mutant.
+
+    The file has columns `mutant`, such as A24G, several joined by `:`, and `DMS_score`; positions
+    plus `offset` are residue numbers of the reference. The result has these two columns and
+    `change`, of log p; with `logs` (L, q), those of `site_logs`, also `single_site`, the change of
+    their sum. Both are nan for a mutant with a position that is not in the model, as in a column
+    that was left out, or with a stop or a deletion.
+
+    `SourceError` for a table that is not of this form, or whose residues are not those of the
+    reference, with the offset that fits.
+    """
+    own, about = reference(model), model.about
+    text = read_text(Path(path))
+    table = pd.read_csv(io.StringIO(text), sep="\t" if "\t" in text.partition("\n")[0] else ",")
+    if lacking := {"mutant", "DMS_score"} - set(table):
+        raise SourceError(
+            f"{path}: found columns {', '.join(table)}, expected mutant and DMS_score as of "
+            f"ProteinGym; {' and '.join(sorted(lacking))} is missing"
+        )
+    found = table[["mutant", "DMS_score"]].astype({"mutant": str, "DMS_score": float})
+    row, wild, position, new = _mutations(path, found["mutant"], about["kind"])
+    site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
+    sites = (position + offset).map(site_of)
+    at = sites[sites.notna()].astype(int)
+    residues = np.array(list(about["aligned"].upper()))
+    if not len(at) or (wild[at.index] != residues[at]).any():
+        raise SourceError(f"{path}: {_misplaced(wild, position, about, offset)}")
+    colours = new.map({letter: n for n, letter in enumerate(about["alphabet"]) if letter != "-"})
+    scored = (sites.notna() & colours.notna()).groupby(row).transform("all")
+    rows, place = np.unique(row[scored], return_inverse=True)
+    tokens = np.tile(own, (len(rows), 1))
+    tokens[place, sites[scored].astype(int)] = colours[scored]
+    found.loc[rows, "change"] = model.scores(tokens) - model.scores(own[None])
+    if logs is not None:
+        every = np.arange(len(own))
+        found.loc[rows, "single_site"] = (logs[every, tokens] - logs[every, own]).sum(axis=1)
+    return found
+
+
+def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Series, ...]:
+    """Of each single mutation: the row of its mutant, residue, position, and new residue."""
+    single = mutants.str.split(":").explode()
+    parts = single.str.strip().str.extract(MUTATION).reset_index(names="row")
+    wrong = parts.isna().any(axis=1) | parts.duplicated(["row", 1])
+    if wrong.any():
+        first = parts["row"][wrong].iloc[0]
+        raise SourceError(
+            f"{path}, line {first + 2}: found mutant {mutants[first]!r}, expected one like A24G, "
+            "or several of different sites joined by ':'"
+        )
+    same = alignment.ALPHABETS[kind]["read_as"]
+    wild, new = (parts[n].str.upper().replace(same) for n in (0, 2))
+    return parts["row"], wild, parts[1].astype(int), new
+
+
+def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -> str:
+    """What is wrong where residues are not those of the reference, and the offset that fits."""
+    letter = dict(zip(about["numbers"], about["aligned"].upper(), strict=True))
+    letter.pop(None, None)  # columns where it has a gap
+    asked = sorted({*zip(position, wild, strict=True)})
+    other = [(place, one) for place, one in asked if letter.get(place + offset, one) != one]
+    said = f"none of its positions, {asked[0][0]} to {asked[-1][0]} with offset {offset},"
+    if other:
+        place, one = other[0]
+        said = (
+            f"{len(other)} of {len(asked)} residues are not those of the reference, the first of "
+            f"them {one} at {place} + {offset}, where it has {letter[place + offset]};"
+        )
+    else:
+        said += f" is one of the model's, {min(letter)} to {max(letter)};"
+    agree = Counter(
+        number - place for place, one in asked for number in letter if letter[number] == one
+    )
+    best, count = agree.most_common(1)[0] if agree else (offset, 0)
+    inside = sum(place + best in letter for place, _ in asked)
+    if best != offset and count >= FITS * inside:
+        return f"{said} with --offset {best}, {count} of {inside} agree"
+    return (
+        f"{said} no offset makes them agree (best {best}: {count} of {inside}); take the sequence "
+        "that was mutated as the reference record of the alignment"
+    )
+
+
+def site_logs(tokens: np.ndarray, weights: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Logarithms (L, q), up to a constant, of the weighted frequencies of single sites of tokens
+    (N, L), each colour counted once more than it comes."""
+    counts = np.stack([weights @ (tokens == colour) for colour in range(vocabulary)], axis=1)
+    return np.log(counts + 1)
+
+
+def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
+    """Correlations of the measured effects of `effects` with what is computed, by column, and the
+    share of the measured mutants that could be scored."""
+    measured = found[found["DMS_score"].notna()]
+    names = [name for name in ("change", "single_site") if name in measured]
+    correlations = {
+        name: spearman(measured[name].to_numpy(), measured["DMS_score"].to_numpy())
+        for name in names
+    }
+    return correlations, float(measured["change"].notna().mean())
