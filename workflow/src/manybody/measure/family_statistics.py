@@ -1,0 +1,157 @@
+"""New sequences of a family's pair model, and what they are beside the natural ones.
+
+Statistics of one, two and three sites are compared colour by colour. Those of two and three are the
+connected ones, what is left of a frequency beyond those of fewer sites:
+
+    c_ij(a, b) = f_ij(a, b) - f_i(a) f_j(b)
+    c_ijk(a, b, c) = f_ijk - f_ij f_k - f_ik f_j - f_jk f_i + 2 f_i f_j f_k
+"""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from manybody.data.pair_model import PairModel
+from manybody.io.refusal import Refusal
+
+# Names of the statistics by their number of sites, and how many sets of sites are looked at.
+STATISTICS = {1: ("f", 10**5), 2: ("c_2", 20_000), 3: ("c_3", 1000)}
+SHOWN = 3000  # values of a statistic, or sequences, that are looked at one by one
+PART = 500  # sequences whose distances to all others are taken at once
+
+
+def generate(
+    model: PairModel, count: int, sweeps: int, seed: int, threads: int = 1
+) -> tuple[np.ndarray, pd.DataFrame]:
+    """Tokens (count, L) of chains `sweeps` Gibbs sweeps after uniform colours, and how they mix.
+
+    The table has, `sweeps` = 1, 2, 4, ... further on and as many at most as there were before, the
+    share of sites at which a chain has the colour it had (`own`), and that of another chain
+    (`other`): chains have forgotten where they were when these agree.
+
+    `Refusal` for a model that has not reached its target of Boltzmann learning.
+    """
+    learned = model.about.get("boltzmann", {})
+    if not learned.get("reached"):
+        found = "there was none"
+        if learned:
+            found = (
+                f"stopped at a correlation of {learned['pearson']:.3f} and a slope of "
+                f"{learned['slope']:.2f}, before its target of {learned['target']:g}"
+            )
+        raise Refusal(
+            f"Boltzmann learning of the model: {found}; sequences are drawn from a model alone "
+            "whose samples have the pair correlations of the family; make it by `manybody family "
+            "--boltzmann`"
+        )
+    from manybody.sampling.pair_chains import Chains, Tables
+
+    tables = Tables.of(model.fields, model.couplings)
+    stream = np.random.SeedSequence(seed)
+    chains = Chains.begun(count, model.length, model.vocabulary, stream)
+    chains.move(tables, sweeps, threads, label="new sequences")
+    tokens, rows, done = chains.tokens.copy(), [], 0
+    for after in 2 ** np.arange(int(np.log2(max(sweeps, 1))) + 1):
+        chains.move(tables, int(after) - done, threads)
+        done = int(after)
+        pairs = {"own": tokens, "other": np.roll(tokens, 1, axis=0)}
+        rows.append({"sweeps": done} | {k: (chains.tokens == v).mean() for k, v in pairs.items()})
+    return tokens, pd.DataFrame(rows)
+
+
+def connected(
+    tokens: np.ndarray, weights: np.ndarray, vocabulary: int, sites: tuple[int, ...]
+) -> np.ndarray:
+    """f_i, c_ij or c_ijk of one to three sites, (q,) * k, of tokens (N, L) with weights (N,)."""
+    number, size = len(sites), (vocabulary,) * len(sites)
+    codes = np.ravel_multi_index(tuple(tokens[:, site] for site in sites), size)
+    found = np.bincount(codes, weights, vocabulary**number).reshape(size) / weights.sum()
+    if number == 1:
+        return found
+    # Centred moments are the connected statistics up to three sites.
+    alone = [found.sum(axis=tuple({*range(number)} - {axis})) for axis in range(number)]
+    if number == 2:
+        return found - np.multiply.outer(*alone)
+    shapes = [(-1, 1, 1), (1, -1, 1), (1, 1, -1)]
+    alone = [one.reshape(shape) for one, shape in zip(alone, shapes, strict=True)]
+    pairs = sum(found.sum(axis=axis, keepdims=True) * alone[axis] for axis in range(number))
+    return found - pairs + 2 * alone[0] * alone[1] * alone[2]
+
+
+def compared(
+    natural: np.ndarray,
+    generated: np.ndarray,
+    vocabulary: int,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Statistics of generated tokens (M, L) beside those of natural ones (N, L) with weights (N,).
+
+    The first table has a row each of `f`, `c_2` and `c_3`: Pearson's `correlation` of the values of
+    sites and colours, the `slope` of the generated on the natural ones, and the `number` of values;
+    where there are very many pairs or triples of sites, of a seeded draw. The second has points:
+    `panel`, `series`, x and y. Panels are the statistics (natural, generated; some of the values),
+    `components`, the projections on the first two principal components of the natural sequences,
+    and `distances`, the share of sites in which a sequence differs from the nearest natural one
+    other than itself (x) against the share of sequences that are as near (y).
+    """
+    generator = np.random.default_rng(seed)
+    weights = np.ones(len(natural)) if weights is None else weights
+    alike, rows, points = np.ones(len(generated)), [], []
+    for number, (name, most) in STATISTICS.items():
+        chosen = _sets(natural.shape[1], number, most, generator)
+        x, y = (
+            np.concatenate([connected(*part, vocabulary, one).ravel() for one in chosen])
+            for part in ((natural, weights), (generated, alike))
+        )
+        slope = np.cov(x, y)[0, 1] / x.var(ddof=1)
+        rows.append((name, np.corrcoef(x, y)[0, 1], slope, len(x)))
+        some = generator.permutation(len(x))[:SHOWN]
+        points.append(_points(name, "values", x[some], y[some]))
+    some = generator.permutation(len(natural))[:SHOWN]
+    mean, axes = principal(natural[some], vocabulary, weights[some])
+    for series, tokens in (("natural", natural[some]), ("generated", generated[:SHOWN])):
+        along = axes[:, np.arange(tokens.shape[1]), tokens].sum(axis=2) - mean[:, None]
+        near = np.sort(nearest(tokens, natural, itself=series == "natural"))
+        points.append(_points("components", series, *along))
+        points.append(_points("distances", series, near, np.arange(1, len(near) + 1) / len(near)))
+    columns = ["statistic", "correlation", "slope", "number"]
+    return pd.DataFrame(rows, columns=columns), pd.concat(points, ignore_index=True)
+
+
+def _sets(length: int, number: int, most: int, generator: np.random.Generator) -> list[tuple]:
+    """All sets of `number` sites, ascending, or a draw where there are more than `most`."""
+    if math.comb(length, number) <= most:
+        return list(combinations(range(length), number))
+    drawn = (generator.choice(length, number, replace=False) for _ in range(most))
+    return [tuple(np.sort(sites)) for sites in drawn]
+
+
+def _points(panel: str, series: str, x: np.ndarray, y: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(dict(panel=panel, series=series, x=x, y=y))
+
+
+def principal(
+    tokens: np.ndarray, vocabulary: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first two principal components (2, L, q) of tokens (N, L), a number 0 or 1 for each site
+    and colour, with weights (N,), and the projections (2,) of their mean."""
+    from scipy.sparse.linalg import svds
+
+    ones = (tokens[..., None] == np.arange(vocabulary)).reshape(len(tokens), -1).astype(np.float32)
+    mean = weights @ ones / weights.sum()
+    centred = np.sqrt(weights)[:, None] * (ones - mean)
+    axes = svds(centred, k=2, v0=np.ones(min(centred.shape)))[2][::-1]  # the largest is the last
+    return axes @ mean, axes.reshape(2, -1, vocabulary)
+
+
+def nearest(tokens: np.ndarray, natural: np.ndarray, itself: bool = False) -> np.ndarray:
+    """The least share of sites (M,) in which tokens (M, L) differ from one of natural (N, L);
+    itself: whether each is among those, and does not count."""
+    from scipy.spatial.distance import cdist
+
+    parts = (tokens[start : start + PART] for start in range(0, len(tokens), PART))
+    found = [np.partition(cdist(part, natural, "hamming"), int(itself), axis=1) for part in parts]
+    return np.concatenate([distances[:, int(itself)] for distances in found])
