@@ -18,6 +18,7 @@ from manybody.config.arguments import check, checked, optional
 if TYPE_CHECKING:
     import pandas as pd
 
+    from manybody.data.pair_model import PairModel
     from manybody.io.sequences import Sequences
     from manybody.models.base import Model
     from manybody.theory.multi_index.thresholds import Thresholds
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "build_model",
     "fit_couplings",
+    "load_couplings",
     "load_model",
     "load_pretrained",
     "losses",
@@ -37,6 +39,7 @@ __all__ = [
     "sample_potts",
     "save_dataset",
     "save_pretrained",
+    "scan_mutations",
     "score_contacts",
     "sequence_weights",
     "spectrum",
@@ -473,6 +476,44 @@ def fit_couplings(
 
     counted = Counted(tokens, vocabulary, sequence_weights)
     return fit_heads(counted, heads, ridge, fields=True, seed=seed, iterations=iterations)
+
+
+def load_couplings(path: str | Path) -> PairModel:
+    """The pair model in a folder that `manybody family` made, or in a file of adabmDCA or CCMpred
+    (`-r`): fields h (L, q) and couplings J (L, L, q, q) in nats, with the signs of log p.
+
+    `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,), and energies minus these;
+    `.zero_sum()` is the model in that gauge, `.about` what is known of the family. Raises
+    `manybody.data.SourceError` for a file that is no such model.
+
+    >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
+    >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
+    >>> model = load_couplings("pair.dat")
+    >>> model.scores(np.array([[3, 2], [2, 3]]))
+    array([1.5, 0. ])
+    """
+    from manybody.measure.mutations import opened
+
+    return opened(path)[0]
+
+
+def scan_mutations(model: PairModel, sequence: np.ndarray | None = None) -> np.ndarray:
+    """Changes of log p (L, q), in nats, when one site of a sequence becomes each colour:
+
+        h_i(a) - h_i(s_i) + sum_j (J_ij(a, s_j) - J_ij(s_i, s_j))
+
+    sequence: tokens (L,), by default those of the family's reference record. nan for changes to a
+    gap, the colour 0, and where the sequence has one. Raises `ValueError` for tokens that do not
+    fit the model.
+
+    >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
+    >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
+    >>> scan_mutations(load_couplings("pair.dat"), [3, 2])[0]
+    array([ nan, -1.5, -1.5,  0. , -1.5])
+    """
+    from manybody.measure.mutations import scan
+
+    return scan(model, sequence)
 
 
 def score_contacts(

@@ -50,9 +50,16 @@ class PairModel:
     def vocabulary(self) -> int:
         return self.fields.shape[1]
 
+    def _rows(self, tokens: np.ndarray) -> np.ndarray:
+        rows = rows_of(tokens, self.vocabulary)
+        if rows.shape[1] != self.length:
+            raise ValueError(f"tokens: {rows.shape[1]} sites, expected the model's {self.length}")
+        return rows
+
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """h_i(a) + sum_j J_ij(a, s_j): tokens (N, L) -> (N, L, q), in nats."""
-        tokens = np.asarray(tokens, np.int64)
+        """h_i(a) + sum_j J_ij(a, s_j): tokens (N, L) -> (N, L, q), in nats. `ValueError` for tokens
+        of another length, or beyond the q colours."""
+        tokens = self._rows(tokens)
         # By the colour of the other site, so that each is one gather of rows.
         rows = self.couplings.transpose(1, 3, 0, 2)
         found = np.empty((*tokens.shape, self.vocabulary))
@@ -66,14 +73,10 @@ class PairModel:
 
     def scores(self, tokens: np.ndarray) -> np.ndarray:
         """log p(s) + log Z of tokens (N, L): (N,), in nats, summed in double precision.
-
-        `ValueError` for tokens of another length, or beyond the q colours.
-        """
+        `ValueError` as of `logits`."""
         from manybody.data.pair_model_loops import add_scores
 
-        tokens = rows_of(tokens, self.vocabulary)
-        if tokens.shape[1] != self.length:
-            raise ValueError(f"tokens: {tokens.shape[1]} sites, expected the model's {self.length}")
+        tokens = self._rows(tokens)
         found = np.zeros(len(tokens))
         parts = map(np.ascontiguousarray, (self.fields, self.couplings, tokens.T.astype(np.uint16)))
         add_scores(*parts, found)

@@ -8,6 +8,7 @@ connected ones, what is left of a frequency beyond those of fewer sites:
 """
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -27,9 +28,10 @@ def generate(
 ) -> tuple[np.ndarray, pd.DataFrame]:
     """Tokens (count, L) of chains `sweeps` Gibbs sweeps after uniform colours, and how they mix.
 
-    The table has, `sweeps` = 1, 2, 4, ... further on and as many at most as there were before, the
-    share of sites at which a chain has the colour it had (`own`), and that of another chain
-    (`other`): chains have forgotten where they were when these agree.
+    The table has points of the panel `mixing`: after x = 1, 2, 4, ... more sweeps, as many at most
+    as there were before, the share y of sites at which a chain has the colour that it had before
+    (series `own`), or that another chain had (`other`). Chains have forgotten where they were when
+    the two agree.
 
     `Refusal` for a model that has not reached its target of Boltzmann learning.
     """
@@ -52,13 +54,14 @@ def generate(
     stream = np.random.SeedSequence(seed)
     chains = Chains.begun(count, model.length, model.vocabulary, stream)
     chains.move(tables, sweeps, threads, label="new sequences")
-    tokens, rows, done = chains.tokens.copy(), [], 0
-    for after in 2 ** np.arange(int(np.log2(max(sweeps, 1))) + 1):
-        chains.move(tables, int(after) - done, threads)
-        done = int(after)
-        pairs = {"own": tokens, "other": np.roll(tokens, 1, axis=0)}
-        rows.append({"sweeps": done} | {k: (chains.tokens == v).mean() for k, v in pairs.items()})
-    return tokens, pd.DataFrame(rows)
+    tokens, parts, done = chains.tokens.copy(), [], 0
+    for after in (2**power for power in range(sweeps.bit_length())):
+        chains.move(tables, after - done, threads)
+        done = after
+        for series, before in (("own", tokens), ("other", np.roll(tokens, 1, axis=0))):
+            share = (chains.tokens == before).mean()
+            parts.append(_points("mixing", series, [after], [share]))
+    return tokens, pd.concat(parts, ignore_index=True)
 
 
 def connected(
@@ -129,7 +132,7 @@ def _sets(length: int, number: int, most: int, generator: np.random.Generator) -
     return [tuple(np.sort(sites)) for sites in drawn]
 
 
-def _points(panel: str, series: str, x: np.ndarray, y: np.ndarray) -> pd.DataFrame:
+def _points(panel: str, series: str, x: Sequence[float], y: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(dict(panel=panel, series=series, x=x, y=y))
 
 

@@ -16,15 +16,50 @@ import numpy as np
 import pandas as pd
 from Bio.SeqIO.FastaIO import SimpleFastaParser
 
-from manybody.data import SourceError, alignment, profile
+from manybody.data import SourceError, alignment, pair_formats, profile
 from manybody.data.alignment import INSERTIONS, read_text
 from manybody.data.pair_model import PairModel
+from manybody.data.sequence_weights import neighbours
 from manybody.io.refusal import Refusal
 from manybody.measure.contacts import site_names
 
 MUTATION = r"^([A-Za-z])(-?\d+)([A-Za-z*-])$"
 FITS = 0.9  # share of the positions whose residues must agree for an offset to be named
 DEVIATIONS = 1.96  # of a 95 % interval
+IDENTITY = 0.8  # share of equal columns from which sequences share their weight
+BY_PROFILE = "by the profile"
+# The columns of `effects` that are computed, in words.
+COMPUTED = {"change": "the model", "single_site": "frequencies of single sites"}
+
+
+def opened(
+    path: str | Path, aligned: str | Path | None = None
+) -> tuple[PairModel, np.ndarray | None, np.ndarray | None]:
+    """The model in a folder of `manybody family`, or in a file of a format of `pair_formats`, and
+    the tokens (N, L) and weights (N,) of its family, None where there is no alignment.
+
+    aligned: a FASTA file with a column for each site of the model, the folder's own by default. Its
+    first record is the reference of a model that has none. `Refusal` says what does not fit.
+    """
+    folder = Path(path)
+    if folder.is_dir():
+        path, aligned = folder / "model.safetensors", aligned or folder / "family.fasta"
+    model = pair_formats.read_model(path)
+    if aligned is None:
+        return model, None, None
+    names, rows = alignment.read(Path(aligned), "fasta")
+    kind, about = model.about["kind"], model.about
+    tokens, _ = alignment.encode(Path(aligned), names, rows, kind, confirmed=True)
+    if tokens.shape[1] != model.length:
+        raise Refusal(
+            f"{aligned} has {tokens.shape[1]} columns and the model {model.length} sites; expected "
+            "the sequences that the model is of, without the columns that it leaves out"
+        )
+    if "aligned" not in about:
+        found = alignment.reference(Path(aligned), names, rows, "fasta", None)
+        about = about | dict(zip(("reference", "aligned", "numbers"), found, strict=False))
+    weights = 1 / neighbours(tokens, about.get("identity", IDENTITY)).counts
+    return PairModel(model.fields, model.couplings, about), tokens, weights
 
 
 # --- Energies ------------------------------------------------------------------------------------
@@ -66,7 +101,7 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     residues = (tokens != alignment.GAP).sum(axis=1)
     placed, had = (np.array([_residues(row) for row in part]) for part in (given, letters))
     way = np.full(len(names), "as given", object)
-    way[other] = "by the profile"
+    way[other] = BY_PROFILE
     columns = dict(name=names, energy=-model.scores(tokens), residues=residues)
     return pd.DataFrame(columns | dict(dropped=had - placed, unknown=placed - residues, placed=way))
 
@@ -115,7 +150,7 @@ def scan(model: PairModel, tokens: np.ndarray | None = None) -> np.ndarray:
 
     nan in rows where it has a gap, and in the column of the gap: no residue is exchanged there.
     """
-    tokens = reference(model) if tokens is None else tokens
+    tokens = reference(model) if tokens is None else np.asarray(tokens)
     logits = model.logits(tokens[None])[0]
     found = logits - np.take_along_axis(logits, tokens[:, None], axis=1)
     found[tokens == alignment.GAP] = np.nan
@@ -259,9 +294,18 @@ def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
     """Correlations of the measured effects of `effects` with what is computed, by column, and the
     share of the measured mutants that could be scored."""
     measured = found[found["DMS_score"].notna()]
-    names = [name for name in ("change", "single_site") if name in measured]
+    values = measured["DMS_score"].to_numpy()
     correlations = {
-        name: spearman(measured[name].to_numpy(), measured["DMS_score"].to_numpy())
-        for name in names
+        name: spearman(measured[name].to_numpy(), values) for name in COMPUTED if name in measured
     }
     return correlations, float(measured["change"].notna().mean())
+
+
+def answers(found: pd.DataFrame) -> list[str]:
+    """Sentences on how the measured effects of `effects` agree with what is computed."""
+    correlations, share = agreement(found)
+    return [f"{share:.0%} of the measured mutants could be scored"] + [
+        f"Spearman's correlation with {COMPUTED[name]}: {one.value:.3f} ({one.low:.3f} to "
+        f"{one.high:.3f}, 95 %; {one.count} mutants)"
+        for name, one in correlations.items()
+    ]

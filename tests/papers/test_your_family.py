@@ -1,0 +1,50 @@
+"""The pictures of families: legible, and with all that they are given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from legible import faults
+
+from manybody.papers.your_family import panel, scan
+
+
+@pytest.mark.parametrize("length", [5, 145])
+def test_the_map_of_mutations_has_every_site_and_residue(length):
+    rng = np.random.default_rng(0)
+    letters, own = "-ACDEFGHIKLMNPQRSTVWY", rng.integers(0, 21, length)
+    changes = rng.normal(size=(length, 21))
+    changes[own == 0] = np.nan
+    names = [f"A{site}" for site in range(11, 11 + length)]
+    figure = scan.draw(changes, own, names, letters)
+    assert faults(figure) == []
+    maps = [axes for axes in figure.axes if axes.images]
+    drawn = np.concatenate([axes.images[0].get_array().filled(np.nan) for axes in maps], axis=1)
+    np.testing.assert_array_equal(drawn, changes[:, 1:].T)
+    dots = np.concatenate([axes.lines[0].get_ydata() for axes in maps])
+    assert dots.tolist() == (own[own > 0] - 1).tolist()
+    first = maps[-1].get_xticklabels()[0].get_text()
+    assert first == names[60 * (len(maps) - 1)]
+
+
+def test_the_panel_has_its_six_tables():
+    rng = np.random.default_rng(0)
+    series = {
+        "f": ["values"], "c_2": ["values"], "c_3": ["values"],
+        "components": ["natural", "generated"], "distances": ["natural", "generated"],
+        "mixing": ["own", "other"],
+    }  # fmt: skip
+    parts = [
+        pd.DataFrame(dict(panel=name, series=one, x=rng.random(30) + 0.1, y=rng.random(30)))
+        for name, names in series.items()
+        for one in names
+    ]
+    table = pd.DataFrame(
+        [(name, 0.5, 0.9, 30) for name in ("f", "c_2", "c_3")],
+        columns=["statistic", "correlation", "slope", "number"],
+    )
+    figure = panel.draw(table, pd.concat(parts))
+    assert faults(figure) == []
+    lines = [len(axes.lines) for axes in figure.axes]
+    assert lines == [2, 2, 2, 2, 2, 2]
+    assert figure.axes[1].texts[0].get_text() == "r = 0.500\nslope 0.90"
+    np.testing.assert_array_equal(figure.axes[5].lines[1].get_ydata(), parts[-1]["y"])

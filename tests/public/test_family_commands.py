@@ -1,0 +1,82 @@
+"""`manybody energies`, `mutations` and `generate`: their files, and what they refuse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manybody import command
+from manybody.data import pair_formats
+from manybody.data.pair_model import PairModel, of_pairs
+
+ROWS = ("AC-GU", "ACCGU", "GCAGU", "AUAGC", "GC-AU", "ACAGU")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder `own` as `manybody family` makes it, and the model as a file of adabmDCA."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    about = dict(
+        alphabet="-ACGU", gap=0, kind="rna", aligned="AC-GU", numbers=[3, 4, None, 5, 6],
+        reference="one/3-6", boltzmann=dict(reached=True, pearson=0.96, slope=1.0, target=0.95),
+    )  # fmt: skip
+    couplings = of_pairs(0.3 * rng.normal(size=(10, 5, 5)), 5)
+    model = PairModel(rng.normal(size=(5, 5)), couplings, about)
+    model.save(tmp_path / "own" / "model.safetensors")
+    pair_formats.write_adabmdca(tmp_path / "other.dat", model)
+    rows = "".join(f">s{n}\n{row}\n" for n, row in enumerate(ROWS))
+    (tmp_path / "own" / "family.fasta").write_text(rows)
+    (tmp_path / "effects.csv").write_text("mutant,DMS_score\nA1C,1\nC2A,2\nU4C:C2A,3\nG3C,0\n")
+    return tmp_path
+
+
+def test_energies_of_a_folder_and_of_a_file_are_the_same(folder, capsys):
+    for model in ("own", "other.dat"):
+        asked = ["energies", model, "own/family.fasta", "--out", f"{model}-energies"]
+        assert command.main(asked) == 0
+    assert "6 sequences, 0 of them aligned to the family" in capsys.readouterr().out
+    first, second = (pd.read_csv(f"{name}-energies.csv") for name in ("own", "other.dat"))
+    pd.testing.assert_frame_equal(first, second)
+    tokens = [["-ACGU".index(letter) for letter in row] for row in ROWS]
+    expected = -PairModel.load("own/model.safetensors").scores(tokens)
+    np.testing.assert_allclose(first["energy"], expected, rtol=1e-6)
+
+
+def test_mutations_are_written_drawn_and_compared_with_effects(folder, capsys):
+    asked = ["mutations", "own", "--effects", "effects.csv"]
+    assert command.main(asked) == 1
+    assert "with --offset 2, 4 of 4 agree" in capsys.readouterr().err
+    assert not list(folder.glob("mutations*"))
+    assert command.main([*asked, "--offset", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "100% of the measured mutants could be scored" in said
+    assert "frequencies of single sites" in said
+    assert len(pd.read_csv("mutations.csv")) == 4 * 3
+    assert pd.read_csv("mutations-effects.csv")["change"].notna().all()
+    assert (folder / "mutations.png").stat().st_size > 5000
+    # A model that has no reference takes the first record of an alignment for it.
+    assert command.main(["mutations", "other.dat", "--out", "other"]) == 1
+    assert "give the alignment of the family, --alignment" in capsys.readouterr().err
+    aligned = ["--alignment", "own/family.fasta", "--out", "other"]
+    assert command.main(["mutations", "other.dat", *aligned]) == 0
+    changes = [pd.read_csv(f"{name}.csv")["change"] for name in ("mutations", "other")]
+    np.testing.assert_allclose(*changes)
+    (folder / "short.fasta").write_text(">a\nACG\n>b\nACG\n")
+    assert command.main(["mutations", "own", "--alignment", "short.fasta"]) == 1
+    assert "short.fasta has 3 columns and the model 5 sites" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_new_sequences_are_written_with_what_they_are(folder, capsys):
+    assert command.main(["generate", "own", "-n", "40", "--sweeps", "8"]) == 0
+    assert "c_2: correlation" in capsys.readouterr().out
+    lines = (folder / "generated.fasta").read_text().split()
+    assert len(lines) == 80
+    assert lines[0] == ">generated-1"
+    assert set("".join(lines[1::2])) == set("-ACGU")
+    assert set(pd.read_csv("generated.csv")["panel"]) == {
+        "f", "c_2", "c_3", "components", "distances", "mixing"
+    }  # fmt: skip
+    assert (folder / "generated.png").stat().st_size > 5000
+    assert command.main(["generate", "other.dat"]) == 1
+    assert "there was none" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Pictures of families of the user's: the command `manybody` draws them."""
