@@ -94,10 +94,15 @@ def test_a_profile_puts_residues_into_the_columns_of_the_family():
         "deleted": own[:20] + own[24:],
         "longer": "MMMM" + own,
         "without an end": own[6:],
+        "another end": "WW" + own[2:],
+        "longer, another end": "MKMKMKWW" + own[2:],
     }
     found = profile.align([*given], [*given.values()], family, "protein")
     deleted = own[:20] + "----" + own[24:]
-    assert found == [own, own, deleted, own, "-" * 6 + own[6:]]
+    without = "-" * 6 + own[6:]
+    # HMMER leaves out ends that are not alike, which is right where the sequence goes on.
+    ends = ["WW" + own[2:], "--" + own[2:]]
+    assert found == [own, own, deleted, own, without, *ends]
     with pytest.raises(SourceError, match="record odd is no sequence of protein"):
         profile.align(["odd"], ["AC1"], family, "protein")
 

@@ -161,8 +161,8 @@ def names_imported(path: Path) -> set[str]:
 
 
 def distribution(name: str) -> str:
-    """The distribution that a module of this name belongs to."""
-    return re.sub(r"[-_.]+", "-", distributions()[name][0]).lower()
+    """The distribution that a module of this name belongs to; its own name if it is not installed."""
+    return re.sub(r"[-_.]+", "-", distributions().get(name, [name])[0]).lower()
 
 
 def reached(script: str) -> tuple[list[str], list[Path]]:

@@ -17,7 +17,8 @@ from test_environment import ENVS, ROOT, WORKFLOW, distribution, lock, names_imp
 
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NEEDS = {need.name: need for need in map(Requirement, PROJECT["dependencies"])}
+EXTRA = PROJECT["optional-dependencies"]["families"]
+NEEDS = {need.name: need for need in map(Requirement, PROJECT["dependencies"] + EXTRA)}
 PROGRAM = """
 import sys, numpy as np, manybody as mb
 assert mb.__file__.startswith(sys.argv[1]), mb.__file__

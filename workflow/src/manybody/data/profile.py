@@ -9,9 +9,9 @@ from manybody.data import SourceError
 from manybody.data.alignment import INSERTIONS
 from manybody.io.refusal import Refusal
 
-ENDS = 20  # columns at an end that residues beyond the local alignment fill
+ENDS = 20  # columns at an end, at most, that residues beyond the local alignment fill
 FLANK = re.compile(r"[-.a-z]*")  # of an aligned row, before its first residue in a column
-INSTALL = "python -m pip install 'pyhmmer>=0.12,<1'"
+INSTALL = "python -m pip install 'pyhmmer>=0.12.3,<1'"
 
 
 def align(names: list[str], letters: list[str], family: list[str], kind: str) -> list[str]:
@@ -19,9 +19,10 @@ def align(names: list[str], letters: list[str], family: list[str], kind: str) ->
     L letters. What lies between columns or beyond them is dropped.
 
     letters: gaps in them do not count; family: its aligned rows, of which each column becomes a
-    state of the profile. HMMER aligns the part that is alike; residues beyond it fill the columns
-    at an end where these are few. `SourceError` names a record that HMMER cannot read, `Refusal`
-    says how to install pyhmmer.
+    state of the profile. HMMER aligns the part that is alike. Residues beyond it fill the columns
+    that are left at an end, if the sequence ends there as well.
+
+    `SourceError` names a record that HMMER cannot read, `Refusal` says how to install pyhmmer.
     """
     try:
         from pyhmmer import easel, hmmer, plan7
@@ -54,6 +55,6 @@ def _filled(row: str) -> str:
     """An aligned row, with the residues before its first column in the columns that are free."""
     flank = FLANK.match(row)[0]
     free, before = flank.count("-"), re.sub("[-.]", "", flank).upper()
-    if not 0 < free <= ENDS:
-        return row
-    return before[-free:].rjust(free, "-") + row[len(flank) :]
+    if not len(before) <= free <= ENDS:
+        return row  # of a longer sequence, whose other residues need not be the family's
+    return before.rjust(free, "-") + row[len(flank) :]
