@@ -168,10 +168,19 @@ def test_a_mutant_of_another_form_is_refused_with_its_line(mutant, model, tmp_pa
         mutations.effects(model, path)
 
 
-def test_a_table_without_scores_is_refused(model, tmp_path):
-    (tmp_path / "t.tsv").write_text("mutant\tscore\nA11C\t1\n")
-    with pytest.raises(SourceError, match=r"columns mutant, score, ex.* DMS_score is missing"):
-        mutations.effects(model, tmp_path / "t.tsv")
+TABLES = {
+    "mutant\tscore\nA11C\t1\n": r"DMS_score.* not in index.*; expected a table with columns mutant",
+    "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
+    "": "No columns to parse",
+    "mutant,DMS_score\n": "it has no rows",
+}
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_a_table_without_mutants_or_scores_is_refused(text, model, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(SourceError, match=TABLES[text]):
+        mutations.effects(model, tmp_path / "t.csv")
 
 
 def test_the_interval_of_a_rank_correlation_holds_the_true_one():

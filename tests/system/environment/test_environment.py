@@ -161,7 +161,7 @@ def names_imported(path: Path) -> set[str]:
 
 
 def distribution(name: str) -> str:
-    """The distribution that a module of this name belongs to; its own name if it is not installed."""
+    """The distribution that a module of this name belongs to; of one that is not there its name."""
     return re.sub(r"[-_.]+", "-", distributions().get(name, [name])[0]).lower()
 
 

@@ -213,13 +213,17 @@ def effects(
     """
     own, about = reference(model), model.about
     text = read_text(Path(path))
-    table = pd.read_csv(io.StringIO(text), sep="\t" if "\t" in text.partition("\n")[0] else ",")
-    if lacking := {"mutant", "DMS_score"} - set(table):
+    try:
+        separator = "\t" if "\t" in text.partition("\n")[0] else ","
+        found = pd.read_csv(io.StringIO(text), sep=separator)[["mutant", "DMS_score"]]
+        found = found.astype({"mutant": str, "DMS_score": float})
+        if found.empty:
+            raise ValueError("it has no rows")
+    except (KeyError, ValueError) as error:
         raise SourceError(
-            f"{path}: found columns {', '.join(table)}, expected mutant and DMS_score as of "
-            f"ProteinGym; {' and '.join(sorted(lacking))} is missing"
-        )
-    found = table[["mutant", "DMS_score"]].astype({"mutant": str, "DMS_score": float})
+            f"{path}: {error}; expected a table with columns mutant and DMS_score (numbers), as "
+            "of ProteinGym, separated by commas or tabs"
+        ) from error
     row, wild, position, new = _mutations(path, found["mutant"], about["kind"])
     site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
     sites = (position + offset).map(site_of)
