@@ -68,10 +68,10 @@ def opened(
 def energies(model: PairModel, path: str | Path, family: np.ndarray | None = None) -> pd.DataFrame:
     """Energies of the sequences of a FASTA file under a model: a row each.
 
-    Columns: `name`; `energy`; `residues`, how many of the model's columns have one (a gap adds what
-    the model has for it, nothing after a fit that leaves gaps out); `dropped`, letters in no column
-    of the model, insertions; `unknown`, letters that stand for several residues and count as gaps;
-    `placed`, `as given` or `by the profile`.
+    Columns: `name`; `energy`; `residues`, how many of the model's columns have one (where gaps were
+    left out of a fit they have no couplings: compare sequences with about as many); `dropped`,
+    letters in no column of the model, insertions; `unknown`, letters that stand for several
+    residues and count as gaps; `placed`, `as given` or `by the profile`.
 
     A record is taken as given if it has as many columns as the model, or as the alignment that the
     model was made of; lower-case letters and dots of A3M are insertions. Where others do not, a
