@@ -203,6 +203,7 @@ def test_single_sites_are_weighted():
     np.testing.assert_allclose(found, [[2, 2, 1], [1, 1.5, 2.5]])
 
 
+@pytest.mark.long
 def test_real_effects_correlate_as_single_sites_do(data_folder):
     """EnvZ: the file of effects fits the reference without an offset."""
     from manybody.data import alignment

@@ -42,6 +42,7 @@ def test_energies_of_a_folder_and_of_a_file_are_the_same(folder, capsys):
     np.testing.assert_allclose(first["energy"], expected, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_mutations_are_written_drawn_and_compared_with_effects(folder, capsys):
     asked = ["mutations", "own", "--effects", "effects.csv"]
     assert command.main(asked) == 1
