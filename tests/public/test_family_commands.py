@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     about = dict(
         alphabet="-ACGU", gap=0, kind="rna", aligned="AC-GU", numbers=[3, 4, None, 5, 6],
-        reference="one/3-6", boltzmann=dict(reached=True, pearson=0.96, slope=1.0, target=0.95),
+        reference="one/3-6", boltzmann=dict(reached=True, settled=8),
     )  # fmt: skip
     couplings = of_pairs(0.3 * rng.normal(size=(10, 5, 5)), 5)
     model = PairModel(rng.normal(size=(5, 5)), couplings, about)
@@ -69,7 +69,7 @@ def test_mutations_are_written_drawn_and_compared_with_effects(folder, capsys):
 
 @pytest.mark.long
 def test_new_sequences_are_written_with_what_they_are(folder, capsys):
-    assert command.main(["generate", "own", "-n", "40", "--sweeps", "8"]) == 0
+    assert command.main(["generate", "own", "-n", "40"]) == 0
     assert "c_2: correlation" in capsys.readouterr().out
     lines = (folder / "generated.fasta").read_text().split()
     assert len(lines) == 80
@@ -80,4 +80,4 @@ def test_new_sequences_are_written_with_what_they_are(folder, capsys):
     }  # fmt: skip
     assert (folder / "generated.png").stat().st_size > 5000
     assert command.main(["generate", "other.dat"]) == 1
-    assert "there was none" in capsys.readouterr().err
+    assert "there was no Boltzmann learning" in capsys.readouterr().err

@@ -222,15 +222,13 @@ def add_generate(commands) -> None:
         "them with those of the family.",
     )
     one.add_argument("-n", dest="count", type=int, default=1000, metavar="N", help="(%(default)s)")
-    one.add_argument(
-        "--sweeps", type=int, default=1024, metavar="T", help="of each chain (%(default)s)"
-    )
+    one.add_argument("--sweeps", type=int, metavar="T", help="of a chain (as many as it needs)")
     one.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
     one.set_defaults(run=generate)
 
 
 def generate(
-    model: str, count: int, sweeps: int, seed: int, alignment: Path | None, out: Path
+    model: str, count: int, sweeps: int | None, seed: int, alignment: Path | None, out: Path
 ) -> None:
     """Writes `out`.fasta, and what the sequences are: `out`-statistics.csv, and `out`.csv, .pdf and
     .png. `Refusal` says what cannot be used."""

@@ -24,9 +24,10 @@ PART = 500  # sequences whose distances to all others are taken at once
 
 
 def generate(
-    model: PairModel, count: int, sweeps: int, seed: int, threads: int = 1
+    model: PairModel, count: int, sweeps: int | None = None, seed: int = 0, threads: int = 1
 ) -> tuple[np.ndarray, pd.DataFrame]:
-    """Tokens (count, L) of chains `sweeps` Gibbs sweeps after uniform colours, and how they mix.
+    """Tokens (count, L) of chains `sweeps` Gibbs sweeps after uniform colours, by default as many
+    as it took when the model was tested, and how they mix.
 
     The table has points of the panel `mixing`: after x = 1, 2, 4, ... more sweeps, as many at most
     as there were before, the share y of sites at which a chain has the colour that it had before
@@ -35,19 +36,14 @@ def generate(
 
     `Refusal` for a model that has not reached its target of Boltzmann learning.
     """
-    learned = model.about.get("boltzmann", {})
+    learned = model.about.get("boltzmann", {"reason": "there was no Boltzmann learning"})
     if not learned.get("reached"):
-        found = "there was none"
-        if learned:
-            found = (
-                f"stopped at a correlation of {learned['pearson']:.3f} and a slope of "
-                f"{learned['slope']:.2f}, before its target of {learned['target']:g}"
-            )
         raise Refusal(
-            f"Boltzmann learning of the model: {found}; sequences are drawn from a model alone "
-            "whose samples have the pair correlations of the family; make it by `manybody family "
-            "--boltzmann`"
+            f"the model has not reached the pair correlations of its family: {learned['reason']}; "
+            "sequences are drawn from a model alone whose samples have them: make it by `manybody "
+            "family --boltzmann`"
         )
+    sweeps = sweeps or learned["settled"]
     from manybody.sampling.pair_chains import Chains, Tables
 
     tables = Tables.of(model.fields, model.couplings)
