@@ -49,6 +49,10 @@ def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
     # Sampling errors are below .0025 of values whose spread is .15, .02 and .005.
     assert (table["correlation"] > [0.9999, 0.995, 0.9]).all()
     assert (abs(table["slope"] - 1) < [0.02, 0.05, 0.2]).all()
+    again, _ = family_statistics.compared(sample, sample, 3)
+    np.testing.assert_allclose(again[["correlation", "slope"]], 1)
+    assert (again["halves"] > [0.999, 0.98, 0.7]).all()
+    assert (again["halves"] < 1).all()
     some = points[points["panel"] == "c_2"]
     assert abs(some["x"] - some["y"]).max() < 5 * 0.5 / np.sqrt(len(sample))
 
@@ -98,6 +102,8 @@ def test_no_sequences_are_drawn_from_a_model_short_of_its_target(case):
     about, said = UNREACHED[case]
     with pytest.raises(Refusal, match=rf"{said}.*manybody family --boltzmann"):
         family_statistics.generate(planted(about=about), 10)
+    with pytest.raises(Refusal, match="found 10 sequences of 0 sweeps"):
+        family_statistics.generate(planted(about=about), 10, 0)
 
 
 @pytest.mark.long

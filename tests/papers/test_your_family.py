@@ -39,12 +39,12 @@ def test_the_panel_has_its_six_tables():
         for one in names
     ]
     table = pd.DataFrame(
-        [(name, 0.5, 0.9, 30) for name in ("f", "c_2", "c_3")],
-        columns=["statistic", "correlation", "slope", "number"],
+        [(name, 0.5, 0.7, 0.9, 30) for name in ("f", "c_2", "c_3")],
+        columns=["statistic", "correlation", "halves", "slope", "number"],
     )
     figure = panel.draw(table, pd.concat(parts))
     assert faults(figure) == []
     lines = [len(axes.lines) for axes in figure.axes]
     assert lines == [2, 2, 2, 2, 2, 2]
-    assert figure.axes[1].texts[0].get_text() == "r = 0.500\nslope 0.90"
+    assert figure.axes[1].texts[0].get_text() == "r = 0.500\nslope 0.90\nhalves: r = 0.700"
     np.testing.assert_array_equal(figure.axes[5].lines[1].get_ydata(), parts[-1]["y"])

@@ -256,4 +256,5 @@ def generate(
     style.save(panel.draw(table, points), out)
     print(f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png")
     for row in table.itertuples():
-        print(f"  {row.statistic}: correlation {row.correlation:.3f}, slope {row.slope:.2f}")
+        said = f"correlation {row.correlation:.3f}, slope {row.slope:.2f}"
+        print(f"  {row.statistic}: {said}; halves of the natural ones: {row.halves:.3f}")

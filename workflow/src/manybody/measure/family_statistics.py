@@ -36,6 +36,8 @@ def generate(
 
     `Refusal` for a model that has not reached its target of Boltzmann learning.
     """
+    if min(count, 1 if sweeps is None else sweeps) < 1:
+        raise Refusal(f"found {count} sequences of {sweeps} sweeps; expected 1 or more of each")
     learned = model.about.get("boltzmann", {"reason": "there was no Boltzmann learning"})
     if not learned.get("reached"):
         raise Refusal(
@@ -89,8 +91,9 @@ def compared(
     """Statistics of generated tokens (M, L) beside those of natural ones (N, L) with weights (N,).
 
     The first table has a row each of `f`, `c_2` and `c_3`: Pearson's `correlation` of the values of
-    sites and colours, the `slope` of the generated on the natural ones, and the `number` of values;
-    where there are very many pairs or triples of sites, of a seeded draw. The second has points:
+    sites and colours; that of two random `halves` of the natural ones, for what their number leaves
+    open; the `slope` of the generated on the natural ones, and the `number` of values. Where there
+    are very many pairs or triples of sites, these are a seeded draw. The second has points:
     `panel`, `series`, x and y. Panels are the statistics (natural, generated; some of the values),
     `components`, the projections on the first two principal components of the natural sequences,
     and `distances`, the share of sites in which a sequence differs from the nearest natural one
@@ -98,15 +101,19 @@ def compared(
     """
     generator = np.random.default_rng(seed)
     weights = np.ones(len(natural)) if weights is None else weights
-    alike, rows, points = np.ones(len(generated)), [], []
+    order, rows, points = generator.permutation(len(natural)), [], []
+    halves = (order[: len(order) // 2], order[len(order) // 2 :])
+    parts = [(natural, weights), (generated, np.ones(len(generated)))]
+    parts += [(natural[half], weights[half]) for half in halves]
     for number, (name, most) in STATISTICS.items():
         chosen = _sets(natural.shape[1], number, most, generator)
-        x, y = (
+        x, y, *others = (
             np.concatenate([connected(*part, vocabulary, one).ravel() for one in chosen])
-            for part in ((natural, weights), (generated, alike))
+            for part in parts
         )
         slope = np.cov(x, y)[0, 1] / x.var(ddof=1)
-        rows.append((name, np.corrcoef(x, y)[0, 1], slope, len(x)))
+        alike = (np.corrcoef(*two)[0, 1] for two in ((x, y), others))
+        rows.append((name, *alike, slope, len(x)))
         some = generator.permutation(len(x))[:SHOWN]
         points.append(_points(name, "values", x[some], y[some]))
     some = generator.permutation(len(natural))[:SHOWN]
@@ -116,7 +123,7 @@ def compared(
         near = np.sort(nearest(tokens, natural, itself=series == "natural"))
         points.append(_points("components", series, *along))
         points.append(_points("distances", series, near, np.arange(1, len(near) + 1) / len(near)))
-    columns = ["statistic", "correlation", "slope", "number"]
+    columns = ["statistic", "correlation", "halves", "slope", "number"]
     return pd.DataFrame(rows, columns=columns), pd.concat(points, ignore_index=True)
 
 

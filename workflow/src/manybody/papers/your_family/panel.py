@@ -26,7 +26,7 @@ def draw(table: pd.DataFrame, points: pd.DataFrame):
         axes.plot([ends.min(), ends.max()], [ends.min(), ends.max()], color=style.ORIGINAL)
         axes.plot(values["x"], values["y"], ".", color=COLOURS["generated"], markersize=1.5)
         axes.set(xlabel="natural", ylabel="generated", title=f"({letter}) {TITLES[row.statistic]}")
-        said = f"r = {row.correlation:.3f}\nslope {row.slope:.2f}"
+        said = f"r = {row.correlation:.3f}\nslope {row.slope:.2f}\nhalves: r = {row.halves:.3f}"
         axes.text(0.05, 0.95, said, transform=axes.transAxes, va="top", fontsize=style.SMALL)
     for series, colour in COLOURS.items():
         along, near = drawn["components"][series], drawn["distances"][series]
