@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
 from manybody.data import SourceError, download
 from manybody.data.tokenizer import load, save
@@ -18,29 +18,22 @@ from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-LIST, LETTERS = "vocab.txt", re.compile(r"[A-Z*.-]+|<.*>|\[.*\]")
+LIST, LETTERS = "vocab.txt", re.compile(r"[A-Z*.-]+|[a-z]|<.*>|\[.*\]")
+ESM = "EsmTokenizer"  # the class of transformers whose vocab.txt is always such a list
 ROLES = ("eos_token", "sep_token")  # of tokens that may end a document, in this order
 
 
 def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) -> None:
     """Writes the tokenizer of a folder in `save_pretrained` layout to `out`, and to `special` what
     `describe` says of it. `origin` is what it is called where it is refused, by a `SourceError`."""
-    tokenizer = _read(Path(folder))
-    if tokenizer is None:
-        raise SourceError(
-            f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
-            f"above them; write it, where you trust the files (sentencepiece is needed for a "
-            f"tokenizer.model): transformers.AutoTokenizer.from_pretrained({origin!r})"
-            f".save_pretrained({origin!r})",
-            "tokenizer",
-        )
+    tokenizer = read(folder, origin)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     write_json(special, describe(tokenizer, _roles(Path(folder))))
     save(tokenizer, out)
 
 
-def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
+def describe(tokenizer: Tokenizer, roles: dict[str, str | None]) -> dict[str, Any]:
     """|V| and the special tokens of a tokenizer; `roles`: the text of `mask_token` and the like.
 
     `special` are the numbers of tokens that are no text. `before` and `after` are those that the
@@ -75,6 +68,20 @@ def described(folder: str | Path) -> dict[str, Any] | None:
     return None if tokenizer is None else describe(tokenizer, _roles(Path(folder)))
 
 
+def read(folder: str | Path, origin: str) -> Tokenizer:
+    """The tokenizer in a folder; `SourceError` without one, where the folder is called `origin`."""
+    tokenizer = _read(Path(folder))
+    if tokenizer is None:
+        raise SourceError(
+            f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
+            f"above them; write it, where you trust the files (sentencepiece is needed for a "
+            f"tokenizer.model): transformers.AutoTokenizer.from_pretrained({origin!r})"
+            f".save_pretrained({origin!r})",
+            "tokenizer",
+        )
+    return tokenizer
+
+
 def _read(folder: Path) -> Tokenizer | None:
     """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without."""
     path = folder / FILES[0]
@@ -83,18 +90,20 @@ def _read(folder: Path) -> Tokenizer | None:
     return load(path, "expected a tokenizer.json of the library tokenizers; save or copy it again")
 
 
-def _of_letters(path: Path, roles: dict[str, str]) -> Tokenizer | None:
+def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
     """The tokenizer of a list of letters, one a line, as transformers' EsmTokenizer reads it: the
     longest token first, nothing for white space, and around a sequence what the list has of <cls>
-    and <eos>, or [CLS] and [SEP]. None for words and pieces of words."""
+    and <eos>, or [CLS] and [SEP], but for what is null in its config. None for words and pieces of
+    words."""
     given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else []
     marks = ("[UNK]", "[CLS]", "[SEP]") if "[CLS]" in given else ("<unk>", "<cls>", "<eos>")
-    unknown, first = roles.get("unk_token", marks[0]), roles.get("cls_token", marks[1])
-    last = roles.get("sep_token", roles.get("eos_token", marks[2]))
-    if unknown not in given or not all(map(LETTERS.fullmatch, given)):
+    unknown, first = roles.get("unk_token") or marks[0], roles.get("cls_token", marks[1])
+    last = roles.get("sep_token") or roles.get("eos_token", marks[2])
+    letters = roles.get("tokenizer_class") == ESM or all(map(LETTERS.fullmatch, given))
+    if unknown not in given or not letters:
         return None
     made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, unknown))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.pre_tokenizer, made.decoder = pre_tokenizers.WhitespaceSplit(), decoders.Fuse()
     made.add_tokens([AddedToken(t, normalized=False, special=t[0] in "<[") for t in given])
     around = [first] * (first in given) + ["$A"] + [last] * (last in given)
     named = [(token, given.index(token)) for token in around if token in given]
@@ -102,15 +111,16 @@ def _of_letters(path: Path, roles: dict[str, str]) -> Tokenizer | None:
     return made
 
 
-def _roles(folder: Path) -> dict[str, str]:
-    """The text of each token with a role, such as `mask_token`."""
-    found: dict[str, str] = {}
+def _roles(folder: Path) -> dict[str, str | None]:
+    """The text of each token with a role, such as `mask_token`, None of a role that is null, and
+    the `tokenizer_class`."""
+    found: dict[str, str | None] = {}
     for name in reversed(FILES[1:]):
         said = read_json(folder / name) if (folder / name).is_file() else {}
         for role, token in said.items() if isinstance(said, dict) else ():
             text = token.get("content") if isinstance(token, dict) else token
-            if role.endswith("_token") and isinstance(text, str):
-                found[role] = text
+            if role.endswith(("_token", "_class")) and isinstance(text, str | None):
+                found[role] = text or found.get(role)
     return found
 
 

@@ -118,11 +118,15 @@ class Pretrained(Model):
                 f"with",
                 "weights",
             )
-        most = getattr(self.library.config, "max_position_embeddings", None)
+        config = self.library.config
+        most = getattr(config, "max_position_embeddings", None)
+        if getattr(config, "position_embedding_type", None) == "rotary":  # ESM-2's, at any length
+            most = None
         if most is not None and self.length > most > 0:
             raise Refusal(
                 f"found a model of at most {most} positions, but the sequences have length "
-                f"{self.length}; expected at most {most}; lower the length of the source",
+                f"{self.length}, special tokens included; expected at most {most}; lower the "
+                f"length of the source, or cut the sequences",
                 "weights",
             )
         if not self.about.causal and self.mask is None:
@@ -149,8 +153,9 @@ class Pretrained(Model):
             whole = self._read(tokens)
         except (IndexError, RuntimeError) as error:
             raise Refusal(
-                f"found a model that cannot read {self.length} tokens ({error}); expected it to "
-                f"read sequences of the source's length; lower that",
+                f"found a model that cannot read {self.length} tokens, special ones included "
+                f"({error}); expected it to read sequences of the source's length; lower that, or "
+                f"cut the sequences: padding may have some of the positions that config.json says",
                 "weights",
             ) from error
         if not isinstance(self.output, torch.nn.Linear):
@@ -203,15 +208,22 @@ class Pretrained(Model):
             return cls.read(folder, origin, run["description"])
 
     @classmethod
-    def open(cls, folder: str | Path, length: int, objective: str | None = None) -> "Pretrained":
-        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it.
+    def open(
+        cls,
+        folder: str | Path,
+        length: int,
+        objective: str | None = None,
+        tokenizer: str | Path | None = None,
+    ) -> "Pretrained":
+        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it, or of
+        that in the folder `tokenizer`.
 
         |V| is the model's where there is none. `objective`: what it was trained for, `masked` or
         `next-token`; by default what config.json says.
         """
         config = layout.read(folder, str(folder)).config
         objective = objective or layout.objective(config, str(folder))
-        said = own_tokenizer.described(folder) or {}
+        said = own_tokenizer.described(tokenizer or folder) or {}
         model = cls.read(folder, str(folder), describe(config, length, objective, said))
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randint(model.vocabulary, (4, length), generator=generator)
