@@ -60,6 +60,13 @@ def byte_level(size: int = 300) -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|endoftext|>")
 
 
+def letters(folder: Path, known=(*"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>")) -> None:
+    """As ESM-2's: a vocab.txt of letters, and no tokenizer.json."""
+    folder.mkdir(exist_ok=True)
+    given = ["<cls>", "<pad>", "<eos>", "<unk>", *known, "<mask>"]
+    (folder / "vocab.txt").write_text("\n".join(given) + "\n")
+
+
 def model(kind: str = "bert", vocabulary: int = 120, seed: int = 0, **sizes):
     """A masked `bert` or a causal `gpt_neox` (or another type) that predicts something: weights are
     far from 0."""

@@ -165,7 +165,7 @@ def columns(letters: list[str], form: str) -> list[str]:
 def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     """Names and letters, those of A3M with the inserts, and sentences on what is passed over."""
     text = read_text(path)
-    read = _records(text.replace("\0", ""), form, path)
+    read = parsed(text.replace("\0", ""), form, path)
     # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
     found = [
         (name, row)
@@ -277,14 +277,28 @@ def read_text(path: Path) -> str:
     what, fix = ("a tar archive", "unpack it (tar -xf)") if tar else given.binary(raw)
     if what:
         raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
+    return decoded(raw)
+
+
+def decoded(raw: bytes) -> str:
+    """The text of bytes, as `read_text` has it."""
     code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return raw.decode(code, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _records(text: str, form: str, path: Path) -> list[tuple[str, str]]:
-    """Names and letters, those of an A3M with the insertions."""
+def looks_like(text: str) -> str | None:
+    """The format of a file by how it begins, A3M as FASTA; None where it is none of `BEGINS`."""
     text = text.strip("\ufeff\n\t ") + "\n"
-    looks = next((name for name, begins in BEGINS.items() if re.match(begins, text)), None)
+    return next((name for name, begins in BEGINS.items() if re.match(begins, text)), None)
+
+
+def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
+    """Names and letters, those of an A3M with the insertions, of rows of any lengths.
+
+    `SourceError` where the text of the file `path` begins as another format.
+    """
+    text = text.strip("\ufeff\n\t ") + "\n"
+    looks = looks_like(text)
     if looks != ("fasta" if form == "a3m" else form):
         raise SourceError(
             f"{path} is not an alignment in {form} format: expected "

@@ -1,13 +1,30 @@
-"""A text of the user's own as sequences of a model's own tokens, without a config."""
+"""A text of the user's own as sequences of a model's own tokens, without a config.
 
+Sequences of proteins, RNA or DNA may be in FASTA, in an alignment, or one a line where the
+tokenizer has a token a letter. They are read without gaps and in upper case, inserts too, and no
+block of tokens has letters of two of them. Any other text is cut into consecutive blocks.
+"""
+
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from manybody.data import documents, given, own_tokenizer, text, tokenizer
+import numpy as np
+from tokenizers import Tokenizer
+
+from manybody.data import SourceError, alignment, documents, given, own_tokenizer, text, tokenizer
 from manybody.data.documents import Piece
-from manybody.io.atomic import read_json
+from manybody.io import sequences
+from manybody.io.atomic import read_json, sha256
 
 CHARACTERS = 8  # of a token, at most on average: more of a text is not read
+LENGTH, LONGEST = 64, 512  # tokens of a block if none are asked: of text, of sequences at most
+FORMATS = ("fasta", "stockholm", "clustal", "lines")
+READ = 2**24  # bytes of a file of sequences: what lies behind them is not read
+LETTERS = re.compile(r"[A-Za-z*.~-]*")
+# How a vocabulary may spell letters: as they are, in lower case, RNA as DNA, DNA as RNA.
+SPELT = (str.upper, str.lower, lambda row: row.replace("U", "T"), lambda row: row.replace("T", "U"))
 
 
 def encode(
@@ -15,22 +32,116 @@ def encode(
 ) -> None:
     """Writes the first `most` blocks of L = `length` tokens of a text, as `Sequences`.
 
-    path: a UTF-8 file, or a folder of them; what a file holds stays as it is, blank lines too.
-    folder: where the tokenizer.json is, with what says which tokens are special. Files that lead to
-    `out` are left beside it. `SourceError`, with `key` where the text is meant, for what cannot be
-    read or is shorter than one block.
+    path: a UTF-8 file, or a folder of them; what a file holds stays as it is, blank lines too,
+    unless it holds sequences. folder: where the tokenizer.json or vocab.txt is, with what says
+    which tokens are special. Files that lead to `out` are left beside it. `SourceError`, with `key`
+    where the text is meant, for what cannot be read or is shorter than one block.
     """
     out = Path(out)
     made = {name: out.with_name(f"{out.stem}.{name}") for name in ("json", "special", "documents")}
     passed: list[str] = []
-    read = given.text_files([str(path)], key, passed)
+    read = list(given.text_files([str(path)], key, passed))
     own_tokenizer.take(folder, str(folder), made["json"], made["special"])
+    special, bpe = read_json(made["special"]), tokenizer.load(made["json"])
+    if rows := records(read, bpe):
+        blocks, said = _blocks([row for _, row in rows], bpe, special, length)
+        if not blocks:
+            usual = usual_length(path, folder)
+            raise SourceError(
+                f"found {length}: {said[0]}; expected a block at least; take {usual}", "length"
+            )
+        by = {"by": "own tokenizer, blocks of sequences", "tokenizer": sha256(made["json"])}
+        about = {"special": special, "made": by, "said": said}
+        sequences.write(out, np.array(blocks[:most]), special["vocabulary"], about)
+        return
     with documents.writer(made["documents"], {"text": str(path)}) as writer:
-        pieces = text.read_files(list(read), "file", "", None, {}, passed)
+        pieces = text.read_files(read, "file", "", None, {}, passed)
         for piece in _first(pieces, most * length * CHARACTERS):
             writer.add(piece)
-    special = read_json(made["special"])
     tokenizer.encode_split(made["documents"], made["json"], length, out, {}, special=special)
+
+
+def usual_length(path: str | Path, folder: str | Path) -> int:
+    """L, special tokens included, at which half of the sequences in a file make a block, at most
+    512; 64 for any other text. `folder` is that of the tokenizer."""
+    bpe, special = own_tokenizer.read(folder, str(folder)), own_tokenizer.described(folder)
+    rows = records(list(given.text_files([str(path)], "--text")), bpe)
+    counts = sorted(len(row) for row in numbered([row for _, row in rows], bpe)[0]) if rows else []
+    around = len(special["before"]) + len(special["after"])
+    return min(counts[(len(counts) - 1) // 2] + around, LONGEST) if rows else LENGTH
+
+
+def records(files: list[Path], bpe: Tokenizer) -> list[tuple[str, str]]:
+    """Names and letters, without gaps and in upper case, of files of sequences, aligned or not;
+    none if one of the files is any other text."""
+    found = []
+    for path in files:
+        with path.open("rb") as opened:
+            read = alignment.decoded(opened.read(READ)).replace("\0", "")
+        form = alignment.looks_like(read)
+        if form not in FORMATS or (form == "lines" and _joins(bpe)):
+            return []
+        rows = alignment.parsed(read, form, path)
+        if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
+            return []
+        found += [row for row in rows if not row[0].startswith(alignment.ANNOTATION)]
+    letters = [(name, re.sub("[.~-]", "", row).rstrip("*").upper()) for name, row in found]
+    return [(name, row) for name, row in letters if row]
+
+
+def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str]]:
+    """The tokens of each of the rows of letters, upper case, and a sentence on letters that the
+    tokenizer does not know.
+
+    A vocabulary of letters gives one token a letter; where it has lower case, T or U alone, letters
+    are read so. `SourceError` for a vocabulary without single residues.
+    """
+    kind_of(bpe)
+    known, counts = bpe.get_vocab(), Counter("".join(rows))
+    way = max(SPELT, key=lambda way: sum(n for one, n in counts.items() if way(one) in known))
+    unknown = {one: n for one, n in counts.items() if way(one) not in known}
+    said = [f"letters that the tokenizer does not know: {alignment.listed(unknown)}"]
+    encoded = lambda row: bpe.encode(way(row), add_special_tokens=False).ids  # noqa: E731
+    if _joins(bpe):
+        return [encoded(row) for row in rows], said[: len(unknown)]
+    numbers = {one: encoded(one) for one in counts}
+    return [[token for one in row for token in numbers[one]] for row in rows], said[: len(unknown)]
+
+
+def kind_of(bpe: Tokenizer) -> str:
+    """What a tokenizer has a token of each residue of, the first of `alignment.ALPHABETS`."""
+    known = bpe.get_vocab()
+    for kind, letters in alignment.ALPHABETS.items():
+        if any(known.keys() >= set(way(letters["residues"])) for way in SPELT[:2]):
+            return kind
+    raise SourceError(
+        f"found sequences of letters, but a tokenizer of {len(known)} tokens without one for each "
+        f"residue; expected them; write the sequences as the authors of the model do, with spaces "
+        f"between tokens, in a text without lines of '>'",
+        "tokenizer",
+    )
+
+
+def _joins(bpe: Tokenizer) -> bool:
+    """True if a token may be several letters."""
+    return any(len(token) > 1 and token.isalpha() for token in bpe.get_vocab())
+
+
+def _blocks(
+    rows: list[str], bpe: Tokenizer, special: dict, length: int
+) -> tuple[list[list[int]], list[str]]:
+    """Blocks of L tokens of each of the rows, special ones included, and what is left out."""
+    before, after = special["before"], special["after"]
+    inner = max(length - len(before) - len(after), 1)
+    tokens, unknown = numbered(rows, bpe)
+    counts = [len(row) for row in tokens]
+    said = (
+        f"of {len(rows)} sequences {sum(n < inner for n in counts)} are shorter than {inner} "
+        f"tokens and left out, and {sum(n > inner for n in counts)} longer ones are cut"
+    )
+    starts = ((row, first) for row in tokens for first in range(0, len(row) - inner + 1, inner))
+    blocks = [[*before, *row[first : first + inner], *after] for row, first in starts]
+    return blocks, [said, *unknown]
 
 
 def _first(pieces: Iterator[Piece], characters: int) -> Iterator[Piece]:

@@ -28,22 +28,20 @@ ANCHORED = {"size": 8, "least": 16}  # positions that are exchanged, and the few
 
 @contextmanager
 def measured(
-    model: str, text: str, length: int, orders: int, forwards: int, parts: Path
+    model: str, text: str, length: int | None, orders: int, forwards: int, parts: Path
 ) -> Iterator[tuple[pd.DataFrame, dict, list[str]]]:
     """The spectra of a folder of weights, or of a series of them, on a text: a table in the columns
-    of `tables.SPECTRA_SCHEMA`, its document, and what in the folder is no checkpoint.
+    of `tables.SPECTRA_SCHEMA`, its document, and what of the folder and the text is passed over.
 
-    model: in save_pretrained layout, or a folder of checkpoint-N or step-N. `parts` keeps
+    model: in save_pretrained layout, or a folder of checkpoint-N or step-N. length: L, by default
+    64, or that of half of the sequences of a file of sequences (`own_text`). `parts` keeps
     sequences, the audit, draws and spectra, from which the same job goes on, until the block ends
     well. `Refusal` says what of the model or the text cannot be used.
     """
-    folders = [Path(found["folder"]) for found in series.found(model).values()]
-    for folder in folders:
-        layout.small_files([path.name for path in folder.iterdir()], str(folder))
-    last, whole = folders[-1], Path(model).expanduser()
+    folders, own = checkpoints(model)
+    whole = Path(model).expanduser()
     objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
-    beside = (last, whole, *reversed(folders))
-    own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
+    length = length or own_text.usual_length(text, own)
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     asked = [list(map(str, folders)), files, length, orders, forwards]
     asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
@@ -75,8 +73,23 @@ def measured(
                 given_files = run, sequences, entry, work / "draws", job, device, progress
                 write_spectra(kept, *spectra.measure(*given_files, threads, words))
         table, about = read_spectra(kept)
-        yield table, about | {"spectrum": whole.name, "entry": entry}, series.checkpoints(whole)[1]
+        passed = [f"passed over: {said}" for said in series.checkpoints(whole)[1]]
+        passed += Sequences.open(sequences).about.get("said", [])
+        yield table, about | {"spectrum": whole.name, "entry": entry}, passed
         shutil.rmtree(parts)
+
+
+def checkpoints(model: str) -> tuple[list[Path], Path]:
+    """The folders of a model's checkpoints in order, and the folder of its tokenizer.
+
+    `Refusal` says what of them cannot be used.
+    """
+    folders = [Path(found["folder"]) for found in series.found(model).values()]
+    for folder in folders:
+        layout.small_files([path.name for path in folder.iterdir()], str(folder))
+    last = folders[-1]
+    beside = (last, Path(model).expanduser(), *reversed(folders))
+    return folders, next((folder for folder in beside if own_tokenizer.described(folder)), last)
 
 
 def _anchored(length: int, forwards: int) -> dict[str, dict]:

@@ -1,0 +1,95 @@
+"""Sequences of proteins, RNA and DNA as the text of a model whose tokens are letters."""
+
+import own_models
+import pytest
+import transformers
+
+from manybody.data import SourceError, own_text, own_tokenizer
+from manybody.io.sequences import Sequences
+
+A3M = "#A3M#\n>one/3-9 x\nMKtV-LXJ\n>two\nM-\nKV.L*\n>ss_pred\nCCCCCC\n>three\nmJKLBZ\n"
+ROWS = ["MKTVLXJ", "MKVL", "MJKLBZ"]
+
+
+@pytest.fixture
+def esm(tmp_path):
+    """A folder with ESM-2's vocab.txt, as published."""
+    own_models.letters(tmp_path / "esm")
+    return tmp_path / "esm"
+
+
+def encoded(tmp_path, folder, text, length, name="family.a3m"):
+    (tmp_path / name).write_text(text)
+    own_text.encode(tmp_path / name, folder, length, 10, tmp_path / "text.parquet")
+    return Sequences.open(tmp_path / "text.parquet")
+
+
+def test_sequences_lose_gaps_and_case_and_no_block_has_two(tmp_path, esm):
+    found = encoded(tmp_path, esm, A3M, 5)
+    library = transformers.EsmTokenizer(str(esm / "vocab.txt"))
+    blocks = ["MKT", "VLX", "MKV", "MJK", "LBZ"]
+    assert found.tokens.tolist() == [library(" ".join(one))["input_ids"] for one in blocks]
+    assert found.tokens[3, 2] == library.unk_token_id
+    assert found.about["said"] == [
+        "of 3 sequences 0 are shorter than 3 tokens and left out, and 3 longer ones are cut",
+        "letters that the tokenizer does not know: J (2)",
+    ]
+    assert own_text.usual_length(tmp_path / "family.a3m", esm) == 8
+    half = encoded(tmp_path, esm, A3M, 8)
+    assert half.tokens[:, 1:-1].tolist() == [
+        library(" ".join(one))["input_ids"][1:-1] for one in ("MKTVLX", "MJKLBZ")
+    ]
+    assert half.about["said"][0].startswith("of 3 sequences 1 are shorter")
+    with pytest.raises(SourceError, match=r"length: found 12: of 3 sequences 3 are .*take 8"):
+        encoded(tmp_path, esm, A3M, 12)
+
+
+FORMS = {
+    "stockholm": "# STOCKHOLM 1.0\none MKtV-LXJ\ntwo M-KV.L..\nthree mJKLBZ--\n//\n",
+    "clustal": "CLUSTAL W\n\none MKtV-LXJ\ntwo M-KV-L--\nthree mJKLBZ--\n",
+    "lines": "MKtV-LXJ\nM-KV.L..\nmJKLBZ--\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_format_is_found(form, tmp_path, esm):
+    (tmp_path / "family").write_text(FORMS[form])
+    bpe = own_tokenizer.read(esm, "esm")
+    assert [row for _, row in own_text.records([tmp_path / "family"], bpe)] == ROWS
+
+
+@pytest.mark.parametrize("text", ["one\ntwo\nthree\n" * 9, "> quoted\nit's two, or 3\n" * 9])
+def test_a_text_of_words_stays_a_text(text, tmp_path):
+    words = own_models.byte_level()
+    words.save_pretrained(tmp_path / "gpt")
+    found = encoded(tmp_path, tmp_path / "gpt", text, 8)
+    start = words.encode(text)[:8]
+    assert found.tokens[0].tolist() == start
+    protein = encoded(tmp_path, tmp_path / "gpt", ">one\nmk-LV\n>two\nMKLVMKLV\n", 4)
+    assert words.decode(protein.tokens.ravel().tolist()).startswith("MKLV")
+
+
+def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):
+    def tokens(letters, text):
+        own_models.letters(tmp_path, letters)
+        bpe = own_tokenizer.read(tmp_path, "rna")
+        return own_text.numbered([text], bpe)[0][0], own_text.kind_of(bpe)
+
+    assert tokens("ACGU", "ATGC") == ([4, 7, 6, 5], "rna")
+    assert tokens("ACGT", "AUGC") == ([4, 7, 6, 5], "dna")
+    assert tokens("acgt", "ATGC") == ([4, 7, 6, 5], "dna")
+    assert tokens([*"ACGT", "ACG", "CAT"], "CATACGT") == ([9, 8, 7], "dna")
+    with pytest.raises(SourceError, match=r"of 7 tokens without one for each residue.*spaces"):
+        tokens(["ACG", "CAT"], "CATACG")
+
+
+def test_what_is_null_in_the_config_is_put_around_no_sequence(tmp_path):
+    own_models.letters(tmp_path, "ACGT")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"eos_token": null, "sep_token": null}')
+    said = own_tokenizer.described(tmp_path)
+    assert (said["before"], said["after"], said["mask"]) == ([0], [], 8)
+    own_models.letters(tmp_path, ["Aa", "C#"])  # as SaProt's
+    assert own_tokenizer.described(tmp_path) is None
+    config.write_text('{"tokenizer_class": "EsmTokenizer"}')
+    assert own_tokenizer.read(tmp_path, "saprot").encode("C#Aa").ids == [0, 5, 4, 2]
