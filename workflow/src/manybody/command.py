@@ -9,7 +9,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command with `arguments`, those of the process by default; its exit status."""
     parser = argparse.ArgumentParser(prog="manybody")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_spectrum, add_energies, add_mutations, add_generate):
+    for add in (add_spectrum, add_jacobian, add_energies, add_mutations, add_generate):
         add(commands)
     given = vars(parser.parse_args(arguments))
     run = given.pop("run")
@@ -43,9 +43,17 @@ def add_spectrum(commands) -> None:
         metavar="MODEL",
         help="a folder in save_pretrained layout, or a folder of checkpoint-N or step-N",
     )
-    one.add_argument("--text", required=True, metavar="FILE", help="a text, or a folder of texts")
     one.add_argument(
-        "--length", type=int, default=64, metavar="L", help="tokens of a sequence (%(default)s)"
+        "--text",
+        required=True,
+        metavar="FILE",
+        help="a text, sequences in FASTA or an alignment, or a folder of them",
+    )
+    one.add_argument(
+        "--length",
+        type=int,
+        metavar="L",
+        help="tokens of a sequence (64; of sequences in a file what half of them have)",
     )
     one.add_argument(
         "--orders",
@@ -72,7 +80,9 @@ def add_spectrum(commands) -> None:
     one.set_defaults(run=spectrum)
 
 
-def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out: Path) -> None:
+def spectrum(
+    model: str, text: str, length: int | None, orders: int, forwards: int, out: Path
+) -> None:
     """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv; of
     one passage which token acts on which as `out`-map.
 
@@ -99,7 +109,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
     for said in passed_over:
-        print(f"passed over: {said}")
+        print(said)
     print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
     for claim in orders_drawn.claims(drawings[out][1]):
         if claim.sentence:
@@ -109,6 +119,94 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")
     for stem in (out, passage):
         print(", ".join(f"{stem}.{ending}" for ending in ("pdf", "png", "csv")))
+
+
+def add_jacobian(commands) -> None:
+    """Adds the command `jacobian` to those of the parser."""
+    one = commands.add_parser(
+        "jacobian",
+        help="which residues of a sequence act on which in a protein, RNA or DNA language model",
+        description="Measures the categorical Jacobian of a masked language model on a sequence, "
+        "scores pairs of residues as contacts, and says how much pairs alone do not explain. Give "
+        "the same command again after a stop: it goes on.",
+    )
+    one.add_argument("model", metavar="MODEL", help="as of manybody spectrum")
+    one.add_argument(
+        "sequence",
+        metavar="SEQUENCE",
+        help="letters, or a file of sequences, of which the first is taken",
+    )
+    one.add_argument(
+        "--structure",
+        metavar="FILE",
+        help="a structure, or a list of contacts or distances, to compare with",
+    )
+    one.add_argument("--chain", metavar="C", help="of the structure (the one that agrees best)")
+    one.add_argument(
+        "--family",
+        type=Path,
+        metavar="FOLDER",
+        help="that manybody family made of an alignment with this sequence, to compare with",
+    )
+    one.add_argument(
+        "--masked",
+        action="store_true",
+        help="also mask the residue that is acted on, as many passes for each (done unasked up to "
+        "20,000)",
+    )
+    one.add_argument(
+        "--out",
+        type=Path,
+        default=Path("jacobian"),
+        metavar="STEM",
+        help="of the file STEM.csv of scores (%(default)s)",
+    )
+    one.set_defaults(run=jacobian)
+
+
+def jacobian(
+    model: str,
+    sequence: str,
+    out: Path,
+    structure: str | None = None,
+    chain: str | None = None,
+    family: Path | None = None,
+    masked: bool = False,
+) -> None:
+    """Writes the scores of all pairs of residues by a model's categorical Jacobian as `out`.csv,
+    and prints how many of the best are contacts, and what pairs alone do not explain.
+
+    A hidden folder beside it keeps what was measured until all is done. `Refusal` says what of the
+    model or the sequence cannot be used.
+    """
+    import shutil
+
+    from manybody.measure import contacts, jacobian as measure, known_contacts
+
+    parts = out.with_name(f".{out.name}.parts")
+    scores, beyond, about = measure.measured(model, sequence, masked, parts)
+    maps = {form: contacts.apc(each) for form, each in scores.items()}
+    if family:
+        maps["family"] = measure.of_family(family, about)
+    frame, length = contacts.pairs(scores["unmasked"]), len(about["aligned"])
+    i, j = frame["i"] - 1, frame["j"] - 1
+    frame = frame.assign(**{name: each[i, j] for name, each in maps.items()})
+    print(f"{about['label']} on {about['reference']}, {length} residues:")
+    print("\n".join(f"  {said}" for said in about["said"]))
+    if structure:
+        given = known_contacts.read(structure, about, length, chain)
+        real, known, distances, more = given
+        frame["distance"] = distances[i, j]
+        compared = measure.compared(maps, real, known, about["kind"])
+        print("\n".join(f"  {said}" for said in [*more["said"], *compared]))
+    contacts.write_list(out.with_name(f"{out.name}.csv"), frame, contacts.site_names(about, length))
+    print(
+        f"  At most {beyond['share']:.2g} ± {beyond['share_se']:.1g} of the variance of the logits "
+        f"needs three residues or more (M_2 / Var g, {beyond['state']}; half of the residues "
+        f"exchanged at random): pairs alone, which are all that a map shows, may miss that much."
+    )
+    print(f"{out}.csv")
+    shutil.rmtree(parts)
 
 
 # --- A family's model ----------------------------------------------------------------------------

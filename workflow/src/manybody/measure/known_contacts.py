@@ -92,15 +92,22 @@ def make(
     `SourceError` says what is wrong with the file.
     """
     sequences = Sequences.open(train)
-    about = {"file": str(path)}
-    if _is_structure(path):
-        distances, more = structure_distances(path, sequences.about, chain)
-        known, about = ~np.isnan(distances), about | more
-        contacts = known & (np.nan_to_num(distances, nan=np.inf) < TOUCH)
-    else:
-        contacts, known, distances, about["said"] = read_contacts(path, sequences.length)
-    write_known(out, contacts, known, distances, about)
-    return about["said"]
+    *pairs, more = read(path, sequences.about, sequences.length, chain)
+    write_known(out, *pairs, {"file": str(path)} | more)
+    return more["said"]
+
+
+def read(
+    path: str | Path, about: dict, length: int, chain: str | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict]:
+    """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
+    and what they are of, from a structure or a list; `about` is the document of the alignment."""
+    if not _is_structure(path):
+        contacts, known, distances, said = read_contacts(path, length)
+        return contacts, known, distances, {"said": said}
+    distances, more = structure_distances(path, about, chain)
+    known = ~np.isnan(distances)
+    return known & (np.nan_to_num(distances, nan=np.inf) < TOUCH), known, distances, more
 
 
 def _text(path: str | Path) -> str:
@@ -128,7 +135,7 @@ def structure_distances(
         )
     kind = about["kind"]
     columns = [place for place, number in enumerate(about["numbers"]) if number is not None]
-    record = _plain("".join(about["aligned"][place] for place in columns), kind)
+    record = "".join(about["aligned"][place] for place in columns)
     whole, said = _chains(path, kind)
     chains = {name: [one for one in found if one.letter] for name, found in whole.items()}
     chains = {name: found for name, found in chains.items() if found}
@@ -145,7 +152,7 @@ def structure_distances(
             "mmCIF); name one of them, or leave `chain` out"
         )
     pairs = {
-        name: _aligned(record, _plain("".join(one.letter for one in found), kind), kind)
+        name: aligned(record, "".join(one.letter for one in found), kind)
         for name, found in chains.items()
         if chain in (None, name)
     }
@@ -299,8 +306,9 @@ def _plain(letters: str, kind: str) -> str:
     return letters.replace("U", "T")
 
 
-def _aligned(record: str, chain: str, kind: str) -> tuple[tuple[list, list], int]:
+def aligned(record: str, chain: str, kind: str) -> tuple[tuple[list, list], int]:
     """Places in both sequences that the best alignment puts together, and how many are the same."""
+    record, chain = _plain(record, kind), _plain(chain, kind)
     scores = (
         dict(
             substitution_matrix=substitution_matrices.load("BLOSUM62"),
