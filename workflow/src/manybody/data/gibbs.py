@@ -8,6 +8,7 @@ of chains.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from math import factorial
 
 import numpy as np
@@ -60,13 +61,16 @@ def begun(
 
 
 def in_parts(
-    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
+    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str | None
 ) -> None:
-    """Calls `run` for parts of at most `size` chains, on several threads."""
+    """Calls `run` for parts of at most `size` chains, on several threads; shows progress under
+    `label`, if there is one."""
     parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
-    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
+    shown = Progress(chains, "chains", label) if label else nullcontext()
+    with ThreadPoolExecutor(threads) as pool, shown as progress:
         for part, _ in zip(parts, pool.map(run, parts), strict=True):
-            progress.update(part.stop - part.start)
+            if progress:
+                progress.update(part.stop - part.start)
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:

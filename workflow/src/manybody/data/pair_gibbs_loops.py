@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from manybody.data.vector_loops import LANES, broadcast
+from manybody.data.vector_loops import LANES, broadcast, folded
 from manybody.io.compiled import njit
 
 REFRESH = 32  # sweeps after which weights are made anew, against rounding
@@ -39,17 +39,6 @@ def _mask(places):
     return ir.Constant(ir.VectorType(_WHOLE, len(places)), list(places))
 
 
-def _sum(builder, lanes):
-    """Lanes added up in pairs, in an order of its own that no compiler may change."""
-    size = LANES
-    while size > 1:
-        size //= 2
-        low = builder.shuffle_vector(lanes, lanes, _mask(range(size)))
-        high = builder.shuffle_vector(lanes, lanes, _mask(range(size, 2 * size)))
-        lanes = builder.fadd(low, high)
-    return builder.extract_element(lanes, _WHOLE(0))
-
-
 @intrinsic
 def scale(typing, row, first, second):
     """row *= first * second, all (width,) float32; the sum of the new row."""
@@ -67,7 +56,7 @@ def scale(typing, row, first, second):
             new = builder.fmul(old, builder.fmul(one, other))
             builder.store(new, places[0], align=4)
             builder.store(builder.fadd(builder.load(total), new), total)
-        return _sum(builder, builder.load(total))
+        return folded(builder, builder.load(total), builder.fadd)
 
     return types.float32(row, first, second), generate
 

@@ -181,6 +181,22 @@ def broadcast(builder, number):
     return builder.shuffle_vector(builder.insert_element(empty, number, first), empty, places)
 
 
+def folded(builder, lanes, combine):
+    """One number of lanes, combined in pairs, in an order of its own that no compiler may change.
+    `combine` makes one vector of two."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        halves = (
+            builder.shuffle_vector(
+                lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), size), list(places))
+            )
+            for places in (range(size), range(size, 2 * size))
+        )
+        lanes = combine(*halves)
+    return builder.extract_element(lanes, ir.IntType(32)(0))
+
+
 @intrinsic(prefer_literal=True)
 def _tile(typing, first, second, out, turned, row, column, height, width, weighted):
     """out[row + r, column + c] += sum over m of products, for r < height and c < width.

@@ -1,0 +1,169 @@
+"""Boltzmann learning against the exact likelihood of families with few states."""
+
+import numpy as np
+import pytest
+from enumerated import all_states
+from scipy.optimize import minimize
+
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.refusal import Refusal
+from manybody.sampling.pair_chains import frequencies, sample
+from manybody.training import boltzmann
+from manybody.training.boltzmann import independent, learn, with_fields
+from manybody.training.boltzmann_loops import step
+
+LENGTH, COLOURS, RIDGE = 6, 3, 0.02
+FIRST, SECOND = np.triu_indices(LENGTH, 1)
+STATES = all_states(COLOURS, LENGTH)
+SMALL = dict(chains=2048, tested=2000, rate=0.3, ridge=RIDGE)
+
+
+def planted() -> PairModel:
+    rng = np.random.default_rng(0)
+    pairs = 0.7 * rng.normal(size=(len(FIRST), COLOURS, COLOURS))
+    fields = 0.5 * rng.normal(size=(LENGTH, COLOURS))
+    return PairModel(fields, of_pairs(pairs, LENGTH), {"alphabet": "-AC"})
+
+
+def law(model: PairModel) -> np.ndarray:
+    scores = model.scores(STATES)
+    return np.exp(scores - np.logaddexp.reduce(scores))
+
+
+@pytest.fixture(scope="module")
+def weights() -> np.ndarray:
+    """How often each state is in the data: as if it were sampled without noise."""
+    return 1e6 * law(planted())
+
+
+@pytest.fixture(scope="module")
+def best(weights) -> np.ndarray:
+    """Couplings (P, q, q) at the maximum of the exact log-likelihood less the ridge."""
+    share = weights / weights.sum()
+    pairs = frequencies(STATES, COLOURS, share)
+    size = LENGTH * COLOURS
+
+    def objective(vector):
+        couplings = vector[size:].reshape(pairs[1].shape)
+        fields = vector[:size].reshape(LENGTH, COLOURS)
+        model = PairModel(fields, of_pairs(couplings, LENGTH), {})
+        scores = model.scores(STATES)
+        log_z = np.logaddexp.reduce(scores)
+        of_model = frequencies(STATES, COLOURS, np.exp(scores - log_z))
+        gradients = [of_model[0] - pairs[0], of_model[1] - pairs[1] + RIDGE * couplings]
+        loss = log_z - share @ scores + RIDGE / 2 * (couplings**2).sum()
+        return loss, np.concatenate([each.ravel() for each in gradients])
+
+    zeros = np.zeros(size + pairs[1].size)
+    found = minimize(objective, zeros, jac=True, method="L-BFGS-B", options={"gtol": 1e-9})
+    return found.x[size:].reshape(pairs[1].shape)
+
+
+@pytest.mark.long
+def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
+    sites, pairs = frequencies(STATES, COLOURS, weights)
+    outer = sites[FIRST][:, :, None] * sites[SECOND][:, None, :]
+    fields, couplings = np.log(sites), np.zeros(pairs.shape, np.float32)
+    for _ in range(300):
+        model = PairModel(fields, of_pairs(couplings, LENGTH), {})
+        found, sampled = frequencies(STATES, COLOURS, law(model))
+        given = (pairs - outer).astype(np.float32), sampled, sites, found
+        sums = step(couplings, fields, *given, 0.3, RIDGE, 0.05)
+    np.testing.assert_allclose(found, sites, atol=1e-4)
+    np.testing.assert_allclose(couplings, best, atol=1e-3)
+    x, y = given[0], sampled - found[FIRST][:, :, None] * found[SECOND][:, None, :]
+    expected = [part.sum(dtype=np.float64) for part in (x, y, x**2, y**2, x * y)]
+    np.testing.assert_allclose(sums, expected, atol=1e-5)
+
+
+@pytest.mark.long
+def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights, best, tmp_path):
+    """No target can be met, so that the run ends where the correlation no longer rises."""
+    start = independent(STATES, COLOURS, {"alphabet": "-AC"}, weights)
+    learned = learn(start, STATES, weights, tmp_path, target=1.1, **SMALL)
+    couplings = learned.couplings[FIRST, SECOND]
+    assert np.sqrt(((couplings - best) ** 2).mean()) < 0.05
+    about = learned.about["boltzmann"]
+    assert not about["reached"]
+    assert "they no longer rise with the ridge 0.02: lower it" in about["reason"]
+    assert about["updates"] >= 2 * boltzmann.STALLED
+    assert learned.about["alphabet"] == "-AC"
+
+
+@pytest.mark.long
+def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(tmp_path):
+    model = planted()
+    tokens = sample(model, 3000, 50, 1, label=None)
+    start = independent(tokens, COLOURS, {})
+    learned = learn(start, tokens, None, tmp_path, target=0.98, **SMALL | {"ridge": 1e-3})
+    about = learned.about["boltzmann"]
+    assert about["reached"], about["reason"]
+    assert set(about["starts"]) == {"data", "uniform colours"}
+    connected = []
+    for these in (tokens, sample(learned, 20_000, 50, 2, label=None)):
+        sites, pairs = frequencies(these, COLOURS)
+        connected.append(pairs - sites[FIRST][:, :, None] * sites[SECOND][:, None, :])
+    x, y = (each.ravel() for each in connected)
+    assert np.corrcoef(x, y)[0, 1] == pytest.approx(about["pearson"], abs=0.02)
+    assert np.corrcoef(x, y)[0, 1] > 0.97
+    assert np.polyfit(x, y, 1)[0] == pytest.approx(1, abs=0.07)
+    assert PairModel.load(tmp_path / boltzmann.FILE).about == learned.about
+
+
+@pytest.mark.long
+def test_a_killed_run_goes_on_to_the_same_model(weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(boltzmann, "SAVED", 4)
+    start = independent(STATES, COLOURS, {}, weights)
+    run = dict(SMALL, updates=30, target=1.1)
+    whole = learn(start, STATES, weights, tmp_path / "whole", **run)
+    update, updates, last = boltzmann._Learning._update, [], 18
+
+    def counted(learning):
+        if learning.done == last:
+            raise KeyboardInterrupt
+        updates.append(learning.done)
+        return update(learning)
+
+    monkeypatch.setattr(boltzmann._Learning, "_update", counted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(start, STATES, weights, tmp_path / "killed", **run)
+    last = 30
+    found = learn(start, STATES, weights, tmp_path / "killed", **run, threads=2)
+    assert updates == [*range(18), *range(16, 30)]
+    np.testing.assert_array_equal(found.couplings, whole.couplings)
+    np.testing.assert_array_equal(found.fields, whole.fields)
+    assert found.about == whole.about
+    assert not (tmp_path / "killed" / "resume").exists()
+    assert "all 30 updates are done" in found.about["boltzmann"]["reason"]
+
+
+def test_a_colour_without_couplings_gets_its_frequency():
+    model, tokens = planted(), STATES[::5]
+    model.couplings[:, :, 0] = model.couplings[:, :, :, 0] = 0.0
+    sites = frequencies(tokens, COLOURS)[0]
+    sites[:, 0] += np.linspace(0.1, 0.6, LENGTH)
+    sites /= sites.sum(axis=1, keepdims=True)
+    fields = with_fields(model, tokens, sites)
+    logits = model.logits(tokens)
+    others = np.logaddexp.reduce(logits[:, :, 1:], axis=2).mean(axis=0)
+    np.testing.assert_allclose(
+        np.exp(fields[:, 0] - np.logaddexp(fields[:, 0], others)), sites[:, 0], atol=1e-12
+    )
+    np.testing.assert_array_equal(fields[:, 1:], model.fields[:, 1:])
+    np.testing.assert_array_equal(with_fields(planted(), tokens, sites), planted().fields)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (dict(tokens=STATES[:, :4]), r"tokens: shape \(729, 4\), expected \(N, 6\)"),
+        (dict(tokens=STATES + 1), "tokens: 1 to 3, expected 0 to 2"),
+        (dict(weights=np.ones(5)), "weights: expected one for each sequence"),
+        (dict(chains=100), "chains: 100, expected a multiple of 32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changed, said, tmp_path):
+    given = dict(model=planted(), tokens=STATES, weights=None, out=tmp_path / "out") | changed
+    with pytest.raises(Refusal, match=said):
+        learn(**given)
+    assert not (tmp_path / "out").exists()

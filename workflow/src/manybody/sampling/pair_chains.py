@@ -1,0 +1,161 @@
+"""Gibbs sampling of a `PairModel`, and its partition function.
+
+Chains are independent and visit their sites from left to right; each has random numbers of its
+own. So samples do not depend on the number of threads, nor those of the first chains on the number
+of chains. Probabilities are right to single precision.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from manybody.data.gibbs import begun, in_parts
+from manybody.data.pair_gibbs_loops import LANES, scatter
+from manybody.data.pair_model import PairModel
+from manybody.sampling.pair_chains_loops import LOWEST, SIDE, count, move
+
+CHUNK = 1024  # chains that a thread takes at a time: many, as each reads all tables
+BYTES = 2**16  # of a site's table up to which sites are taken together in groups
+MOST = 256  # colours that a byte tells apart
+
+
+class Tables(NamedTuple):
+    """What the compiled loops read of a model: `fields` (2, L, V, LANES), `tables` and `sizes`."""
+
+    fields: np.ndarray
+    tables: np.ndarray
+    sizes: tuple[int, int, int]
+
+    @classmethod
+    def of(
+        cls, fields: np.ndarray, couplings: np.ndarray, base: np.ndarray | None = None
+    ) -> "Tables":
+        """Tables of h (L, q) and J (L, L, q, q), with the fields `base` (L, q) where beta is 0,
+        zeros by default."""
+        length, vocabulary = fields.shape
+        width = -(-vocabulary // LANES) * LANES
+        size = 1
+        while length * vocabulary ** (size + 1) * width * 4 / (size + 1) <= BYTES:
+            size += 1
+        groups = -(-length // (size * SIDE)) * SIDE
+        # By the colour of the other site, so that each is a row: J_ij(a, b) = J_ji(b, a).
+        by_colour = np.zeros((length, groups * size, vocabulary, width), np.float32)
+        by_colour[:, :length, :, :vocabulary] = couplings.transpose(1, 0, 2, 3)
+        by_colour = by_colour.reshape(length, groups, size, vocabulary, width)
+        tables = by_colour[:, :, 0]
+        for place in range(1, size):
+            tables = by_colour[:, :, place, :, None] + tables[:, :, None]
+            tables = tables.reshape(length, groups, -1, width)
+        both = np.zeros((2, length, width), np.float32)
+        both[0, :, vocabulary:] = LOWEST
+        both[0, :, :vocabulary] = 0.0 if base is None else base
+        both[1, :, :vocabulary] = fields if base is None else fields - base
+        lanes = (width // LANES, LANES)
+        return cls(
+            both.reshape(2, length, *lanes),
+            tables.reshape(length, -1, *lanes),
+            (vocabulary, size, groups),
+        )
+
+
+class Chains(NamedTuple):
+    """Tokens (n, L) uint8, states (n, 4) of their random numbers, and scores (n,), which follow
+    log p + log Z from wherever they are set (nats)."""
+
+    tokens: np.ndarray
+    states: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def begun(
+        cls,
+        count: int,
+        length: int,
+        vocabulary: int,
+        stream: np.random.SeedSequence,
+        initial: np.ndarray | None = None,
+    ) -> "Chains":
+        """Chains with uniform colours, or from tokens `initial` (count, L), with scores 0."""
+        states, tokens = begun(count, length, stream, initial)
+        if initial is None:
+            scatter(tokens, states, vocabulary)
+        return cls(tokens.astype(np.uint8), states, np.zeros(count))
+
+    def move(
+        self,
+        tables: Tables,
+        sweeps: int,
+        threads: int = 1,
+        beta: float = 1.0,
+        label: str | None = None,
+    ) -> None:
+        """Moves the chains by `sweeps` sweeps of exp(base + beta (log p - base))."""
+
+        def run(part: slice) -> None:
+            parts = (array[part] for array in self)
+            move(*parts, sweeps, np.float32(beta), tables.fields, tables.tables, tables.sizes)
+
+        in_parts(run, len(self.tokens), CHUNK, threads, label)
+
+
+def sample(
+    model: PairModel,
+    count: int,
+    sweeps: int,
+    seed: int | np.random.SeedSequence,
+    threads: int = 1,
+    label: str | None = "chains",
+) -> np.ndarray:
+    """Tokens (count, L) uint8 of independent chains after `sweeps` sweeps from uniform colours."""
+    stream = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    chains = Chains.begun(count, model.length, model.vocabulary, stream)
+    chains.move(Tables.of(model.fields, model.couplings), sweeps, threads, label=label)
+    return chains.tokens
+
+
+def frequencies(
+    tokens: np.ndarray, vocabulary: int, weights: np.ndarray | None = None, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies f_i(a) (L, q) and f_ij(a, b) of the pairs i < j in order (L (L - 1) / 2, q, q) of
+    tokens (N, L), which count alike or by weights (N,)."""
+    colours = np.ascontiguousarray(np.asarray(tokens).T, np.uint8)
+    length = len(colours)
+    each = np.ones(len(tokens), np.int32) if weights is None else np.asarray(weights, np.float64)
+    pairs = np.zeros((length * (length - 1) // 2, vocabulary, vocabulary), each.dtype)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda part: count(colours, each, part, threads, pairs), range(threads)))
+    pairs = pairs / each.sum()
+    sites = np.concatenate([pairs[:1].sum(axis=2), pairs[: length - 1].sum(axis=1)])
+    return sites, pairs
+
+
+def log_partition(
+    model: PairModel,
+    chains: int,
+    temperatures: int,
+    seed: int,
+    threads: int = 1,
+    base: np.ndarray | None = None,
+) -> tuple[float, float]:
+    """log Z of a model and its standard error over chains, in nats, by annealed importance sampling
+    (Neal 2001): one sweep at each of as many inverse temperatures, evenly from sites that are
+    independent with logits `base` (L, q), those of the zero-sum gauge by default, to the model."""
+    base = model.zero_sum().fields if base is None else base
+    tables = Tables.of(model.fields, model.couplings, base)
+    stream = np.random.SeedSequence(seed)
+    moved = Chains.begun(chains, model.length, model.vocabulary, stream)
+    moved.move(tables, 1, threads, beta=0.0)  # a sweep of independent sites is a new draw
+    own = base[np.arange(model.length), moved.tokens].sum(axis=1)
+    moved.scores[:] = model.scores(moved.tokens) - own
+    steps = np.linspace(0.0, 1.0, temperatures + 1)
+    logs = np.zeros(chains)
+    for before, after in pairwise(steps):
+        logs += (after - before) * moved.scores
+        if after < 1.0:
+            moved.move(tables, 1, threads, beta=after)
+    independent = np.logaddexp.reduce(base, axis=1).sum()
+    ratios = np.exp(logs - logs.max())
+    error = ratios.std(ddof=1) / (ratios.mean() * np.sqrt(chains))
+    return float(independent + logs.max() + np.log(ratios.mean())), float(error)

@@ -1,0 +1,293 @@
+"""Boltzmann learning: the Potts model whose samples have the correlations of a family.
+
+The mean log-likelihood of weighted sequences, less a ridge, is raised along its gradient: two-site
+frequencies of the data less those of the model (Ackley, Hinton and Sejnowski 1985), which are those
+of chains that go on from update to update (Tieleman 2008). At each update a part of the chains
+begins anew from uniform colours: else states that no chain visits could gain any weight unseen.
+
+It ends when the connected correlations c_ij(a, b) = f_ij(a, b) - f_i(a) f_j(b) of chains that were
+not used, over all i < j, a, b, have the Pearson correlation with the data's that is asked for and
+a slope near one; some of these chains begin at sequences of the data and others at uniform colours,
+and both must get there and be as likely as each other.
+"""
+
+import hashlib
+import logging
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from manybody.data.pair_model import PairModel, of_pairs
+from manybody.io.lease import lease
+from manybody.io.progress import Progress
+from manybody.io.refusal import Refusal
+from manybody.io.resume import Resume
+from manybody.sampling.pair_chains import Chains, Tables, frequencies
+from manybody.training.boltzmann_loops import step
+
+log = logging.getLogger(__name__)
+FILE = "model.safetensors"
+RENEWED = 32  # updates in which all chains begin anew, a part at each
+BURN = 32  # sweeps of chains that begin, before they count
+DAMPING = 3.0  # in the mean variance of what a coupling weighs: more steps, and none too long
+FIRST, SETTLED = 16, 256  # sweeps of tests: they double until both starts agree
+SCORED = 1024  # chains of a test whose log p is compared
+AGREE = 0.2  # standard deviations of log p by which the means of two starts may differ
+PAUSE = 10  # updates from a test that failed to the next, and more for each that did
+SLOWER = 0.7  # what the rate is multiplied by after a test that failed
+SLACK = 0.05  # in the slope, when a test is tried: chains that began of late lower it
+STALLED, RISE = 50, 1e-3  # updates over which the Pearson correlation must still rise, by how much
+SAVED = 20  # updates between two saved states
+
+
+class Fitted(NamedTuple):
+    """Connected correlations against the data's: Pearson correlation, and slope of the line."""
+
+    pearson: float
+    slope: float
+
+
+def learn(
+    model: PairModel,
+    tokens: np.ndarray,
+    weights: np.ndarray | None,
+    out: str | Path,
+    *,
+    target: float = 0.95,
+    slope: tuple[float, float] = (0.95, 1.05),
+    ridge: float = 1e-3,
+    rate: float = 0.03,
+    chains: int = 4096,
+    sweeps: int = 2,
+    tested: int = 10_000,
+    updates: int = 1000,
+    seed: int = 0,
+    threads: int = 1,
+    label: str = "Boltzmann learning",
+) -> PairModel:
+    """The model of tokens (N, L) with weights (N,) or none, from the start `model`, that of
+    pseudo-likelihood or of independent sites; also written to `model.safetensors` in `out`.
+
+    Raises the mean log-likelihood (nats a sequence) less ridge / 2 times the squared couplings, by
+    at most `updates` steps of `rate`, in each of which `chains` chains move by `sweeps` sweeps. The
+    data's frequencies have the pseudocount 1 / sum of weights. The block `boltzmann` of its `about`
+    says how it ended: whether it has `reached` the target, a `reason`, the lower `pearson` of the
+    two starts, the `slope` farther from 1, both of each in `starts`, found by `tested` chains after
+    `settled` sweeps, and the means of log p `apart`, in standard deviations.
+    A colour that has no couplings in `model`, as the gap after pseudo-likelihood, gets fields by
+    its frequencies.
+
+    A run that was killed goes on from `out/resume`, to the same model; the model does not depend
+    on `threads`. `Refusal` for sequences or numbers that do not fit.
+    """
+    settings = dict(
+        target=target, slope=list(slope), ridge=ridge, rate=rate, chains=chains, sweeps=sweeps,
+        tested=tested, updates=updates, seed=seed,
+    )  # fmt: skip
+    weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
+    _check(model, np.asarray(tokens), weights, settings)
+    out = Path(out)
+    with lease(out):
+        return _Learning(model, np.asarray(tokens), weights, out, settings, threads).run(label)
+
+
+def _check(model: PairModel, tokens: np.ndarray, weights: np.ndarray, settings: dict) -> None:
+    if tokens.ndim != 2 or tokens.shape[1] != model.length:
+        raise Refusal(f"tokens: shape {tokens.shape}, expected (N, {model.length}), as the model")
+    if tokens.min() < 0 or tokens.max() >= model.vocabulary:
+        raise Refusal(
+            f"tokens: {tokens.min()} to {tokens.max()}, expected 0 to {model.vocabulary - 1}, the "
+            "colours of the model"
+        )
+    if weights.shape != tokens.shape[:1] or not (weights >= 0).all() or not weights.sum() > 0:
+        raise Refusal("weights: expected one for each sequence, none below 0 and their sum above")
+    if settings["chains"] % RENEWED or settings["chains"] < RENEWED:
+        raise Refusal(f"chains: {settings['chains']}, expected a multiple of {RENEWED}")
+
+
+class _Learning:
+    """One run: its data, its model (h (L, q), couplings of pairs i < j) and its chains."""
+
+    def __init__(self, model, tokens, weights, out, settings, threads):
+        self.tokens, self.out, self.settings, self.threads = tokens, out, settings, threads
+        self.weights, self.about = weights / weights.sum(), model.about
+        self.length, self.vocabulary = model.length, model.vocabulary
+        one, two = frequencies(tokens, model.vocabulary, weights, threads)
+        few = 1.0 / weights.sum()  # the pseudocount
+        self.sites = (1 - few) * one + few / model.vocabulary
+        two = (1 - few) * two + few / model.vocabulary**2
+        first, second = np.triu_indices(self.length, 1)
+        outer = self.sites[first][:, :, None] * self.sites[second][:, None, :]
+        self.observed = (two - outer).astype(np.float32)
+        self.damping = DAMPING * (self.sites * (1 - self.sites)).mean() ** 2
+        self.fields = with_fields(model, tokens, self.sites)
+        self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
+        self.chains = Chains.begun(settings["chains"], *self._shape, self._stream(0))
+        self.done, self.rate, self.next, self.failed = 0, settings["rate"], 0, 0
+        self.history: list[float] = []
+        digest = hashlib.sha256()
+        for array in (tokens, weights, model.fields, model.couplings):
+            digest.update(np.ascontiguousarray(array))
+        self.resume = Resume(out / "resume", {"settings": settings, "data": digest.hexdigest()})
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.length, self.vocabulary
+
+    def _stream(self, *key: int) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.settings["seed"], spawn_key=key)
+
+    def run(self, label: str) -> PairModel:
+        self._take_up()
+        total, ended = self.settings["updates"], None
+        with Progress(total, "updates", label, done=self.done) as progress:
+            while ended is None:
+                fitted = self._update()
+                progress.update(1, pearson=fitted.pearson, slope=fitted.slope)
+                ended = self._ended(fitted)
+                if self.done % SAVED == 0:
+                    self._save()
+        learned = self._model({**self.about, "boltzmann": self.settings | ended})
+        learned.save(self.out / FILE)
+        self.resume.clear()
+        return learned
+
+    def _model(self, about: dict) -> PairModel:
+        return PairModel(self.fields, of_pairs(self.couplings, self.length), about)
+
+    def _tables(self) -> Tables:
+        return Tables.of(self.fields, of_pairs(self.couplings, self.length))
+
+    def _update(self) -> Fitted:
+        """One step; the correlations are those that it found before."""
+        size, tables = len(self.chains.tokens) // RENEWED, self._tables()
+        begun = Chains.begun(size, *self._shape, self._stream(1, self.done))
+        begun.move(tables, BURN, self.threads)
+        start = self.done % RENEWED * size
+        for array, new in zip(self.chains, begun, strict=True):
+            array[start : start + size] = new
+        self.chains.move(tables, self.settings["sweeps"], self.threads)
+        self.done += 1
+        fitted = self._step(self.chains, self.rate)
+        self.history.append(fitted.pearson)
+        return fitted
+
+    def _step(self, chains: Chains, rate: float) -> Fitted:
+        found = frequencies(chains.tokens, self.vocabulary, threads=self.threads)
+        sums = step(
+            self.couplings, self.fields, self.observed, found[1], self.sites, found[0], rate,
+            self.settings["ridge"], self.damping,
+        )  # fmt: skip
+        x, y, xx, yy, xy = sums / self.couplings.size
+        spread, shared = xx - x * x, xy - x * y
+        # Chains that all hold one state have no correlations.
+        noise = math.sqrt(spread * (yy - y * y)) or math.inf
+        return Fitted(shared / noise, shared / spread)
+
+    def _ended(self, fitted: Fitted) -> dict | None:
+        """How the run has ended, or None if it goes on."""
+        last = self.done == self.settings["updates"]
+        recent, before = self.history[-STALLED:], self.history[-2 * STALLED : -STALLED]
+        stalled = len(before) == STALLED and np.mean(recent) - np.mean(before) < RISE
+        if not (last or stalled or (self._enough(fitted, SLACK) and self.done >= self.next)):
+            return None
+        ended = self._tested()
+        if ended["reached"]:
+            return ended
+        if last:
+            return ended | {"reason": f"{ended['reason']}; all {self.done} updates are done"}
+        if stalled:
+            ridge = self.settings["ridge"]
+            why = f"they no longer rise with the ridge {ridge:g}: lower it, or take more chains"
+            return ended | {"reason": f"{ended['reason']}; {why}"}
+        self.failed += 1
+        self.next, self.rate = self.done + PAUSE * self.failed, self.rate * SLOWER
+        log.info("after %d updates: %s", self.done, ended["reason"])
+        return None
+
+    def _enough(self, fitted: Fitted, slack: float = 0.0) -> bool:
+        low, high = self.settings["slope"]
+        fits = low - slack <= fitted.slope <= high + slack
+        return fitted.pearson >= self.settings["target"] and fits
+
+    def _tested(self) -> dict:
+        """What new chains find from both starts, until they agree or those from data fall short."""
+        count, tables, model = self.settings["tested"], self._tables(), self._model({})
+        rng = np.random.default_rng(self._stream(2, self.done))
+        drawn = self.tokens[rng.choice(len(self.tokens), count, p=self.weights)]
+        starts = {
+            "data": Chains.begun(count, *self._shape, self._stream(3, self.done), drawn),
+            "uniform colours": Chains.begun(count, *self._shape, self._stream(4, self.done)),
+        }
+        moved, sweeps, reached = 0, FIRST, False
+        while not reached and sweeps <= SETTLED:
+            for chains in starts.values():
+                chains.move(tables, sweeps - moved, self.threads)
+            fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
+            scores = [model.scores(chains.tokens[:SCORED]) for chains in starts.values()]
+            apart = float(abs(scores[0].mean() - scores[1].mean()) / (scores[0].std() or 1.0))
+            reached = all(map(self._enough, fitted.values())) and apart <= AGREE
+            moved, sweeps = sweeps, 2 * sweeps
+            if not self._enough(fitted["data"]):
+                break
+        found = " and ".join(
+            f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
+            for name, each in fitted.items()
+        )
+        return dict(
+            reached=reached,
+            reason=f"after {moved} sweeps the Pearson correlations are {found}, and the means of "
+            f"log p {apart:.2f} standard deviations apart",
+            pearson=min(each.pearson for each in fitted.values()),
+            slope=max((each.slope for each in fitted.values()), key=lambda one: abs(one - 1)),
+            target=self.settings["target"],
+            starts={name: list(each) for name, each in fitted.items()},
+            apart=apart,
+            settled=moved,
+            updates=self.done,
+        )
+
+    def _save(self) -> None:
+        tensors = {name: torch.from_numpy(array) for name, array in self._state().items()}
+        progress = dict(rate=self.rate, next=self.next, failed=self.failed, history=self.history)
+        self.resume.save(self.done, tensors, progress)
+
+    def _take_up(self) -> None:
+        saved = self.resume.load()
+        if saved is not None:
+            tensors, progress = saved
+            for name, array in self._state().items():
+                array[:] = tensors[name].numpy()
+            self.done = progress.pop("step")
+            vars(self).update(progress)
+
+    def _state(self) -> dict[str, np.ndarray]:
+        """The arrays that an update changes."""
+        states = self.chains.states.view(np.int64)
+        model = dict(fields=self.fields, couplings=self.couplings)
+        return {**model, "tokens": self.chains.tokens, "states": states}
+
+
+def with_fields(model: PairModel, tokens: np.ndarray, sites: np.ndarray) -> np.ndarray:
+    """The fields (L, q) of a model; those of a colour without couplings anywhere are such that it
+    is as frequent, on average over tokens, as in `sites` (L, q)."""
+    fields = model.fields.astype(np.float64)
+    free = ~model.couplings.any(axis=(0, 1, 2))
+    if free.any() and not free.all():
+        logits = model.logits(tokens[:SCORED])[:, :, ~free]
+        others = np.logaddexp.reduce(logits, axis=2).mean(axis=0)
+        share = sites[:, ~free].sum(axis=1)
+        fields[:, free] = np.log(sites[:, free]) + (others - np.log(share))[:, None]
+    return fields
+
+
+def independent(tokens: np.ndarray, vocabulary: int, about: dict, weights=None) -> PairModel:
+    """Sites with the weighted frequencies of tokens (N, L), with the pseudocount of `learn`."""
+    few = 1.0 / (len(tokens) if weights is None else weights.sum())
+    sites = frequencies(tokens, vocabulary, weights)[0]
+    length = len(sites)
+    couplings = np.zeros((length, length, vocabulary, vocabulary))
+    return PairModel(np.log((1 - few) * sites + few / vocabulary), couplings, about)
