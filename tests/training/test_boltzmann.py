@@ -9,7 +9,7 @@ from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
 from manybody.sampling.pair_chains import frequencies, sample
 from manybody.training import boltzmann
-from manybody.training.boltzmann import independent, learn, with_fields
+from manybody.training.boltzmann import learn, with_fields
 from manybody.training.boltzmann_loops import step
 
 LENGTH, COLOURS, RIDGE = 6, 3, 0.02
@@ -23,6 +23,10 @@ def planted() -> PairModel:
     pairs = 0.7 * rng.normal(size=(len(FIRST), COLOURS, COLOURS))
     fields = 0.5 * rng.normal(size=(LENGTH, COLOURS))
     return PairModel(fields, of_pairs(pairs, LENGTH), {"alphabet": "-AC"})
+
+
+def uncoupled() -> PairModel:
+    return PairModel(0 * planted().fields, 0 * planted().couplings, planted().about)
 
 
 def law(model: PairModel) -> np.ndarray:
@@ -79,7 +83,7 @@ def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
 @pytest.mark.long
 def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights, best, tmp_path):
     """No target can be met, so that the run ends where the correlation no longer rises."""
-    start = independent(STATES, COLOURS, {"alphabet": "-AC"}, weights)
+    start = uncoupled()
     learned = learn(start, STATES, weights, tmp_path, target=1.1, **SMALL)
     couplings = learned.couplings[FIRST, SECOND]
     assert np.sqrt(((couplings - best) ** 2).mean()) < 0.05
@@ -94,7 +98,7 @@ def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights,
 def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(tmp_path):
     model = planted()
     tokens = sample(model, 3000, 50, 1, label=None)
-    start = independent(tokens, COLOURS, {})
+    start = uncoupled()
     learned = learn(start, tokens, None, tmp_path, target=0.98, **SMALL | {"ridge": 1e-3})
     about = learned.about["boltzmann"]
     assert about["reached"], about["reason"]
@@ -113,7 +117,7 @@ def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(
 @pytest.mark.long
 def test_a_killed_run_goes_on_to_the_same_model(weights, tmp_path, monkeypatch):
     monkeypatch.setattr(boltzmann, "SAVED", 4)
-    start = independent(STATES, COLOURS, {}, weights)
+    start = uncoupled()
     run = dict(SMALL, updates=30, target=1.1)
     whole = learn(start, STATES, weights, tmp_path / "whole", **run)
     update, updates, last = boltzmann._Learning._update, [], 18
@@ -151,6 +155,7 @@ def test_a_colour_without_couplings_gets_its_frequency():
     )
     np.testing.assert_array_equal(fields[:, 1:], model.fields[:, 1:])
     np.testing.assert_array_equal(with_fields(planted(), tokens, sites), planted().fields)
+    np.testing.assert_array_equal(with_fields(uncoupled(), tokens, sites), np.log(sites))
 
 
 @pytest.mark.parametrize(

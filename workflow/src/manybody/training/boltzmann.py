@@ -12,7 +12,6 @@ and both must get there and be as likely as each other.
 """
 
 import hashlib
-import logging
 import math
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,6 @@ from manybody.io.resume import Resume
 from manybody.sampling.pair_chains import Chains, Tables, frequencies
 from manybody.training.boltzmann_loops import step
 
-log = logging.getLogger(__name__)
 FILE = "model.safetensors"
 RENEWED = 32  # updates in which all chains begin anew, a part at each
 BURN = 32  # sweeps of chains that begin, before they count
@@ -68,8 +66,8 @@ def learn(
     threads: int = 1,
     label: str = "Boltzmann learning",
 ) -> PairModel:
-    """The model of tokens (N, L) with weights (N,) or none, from the start `model`, that of
-    pseudo-likelihood or of independent sites; also written to `model.safetensors` in `out`.
+    """The model of tokens (N, L) with weights (N,) or none, from the start `model`, best that of
+    pseudo-likelihood with the gap as a colour; also written to `model.safetensors` in `out`.
 
     Raises the mean log-likelihood (nats a sequence) less ridge / 2 times the squared couplings, by
     at most `updates` steps of `rate`, in each of which `chains` chains move by `sweeps` sweeps. The
@@ -77,8 +75,8 @@ def learn(
     says how it ended: whether it has `reached` the target, a `reason`, the lower `pearson` of the
     two starts, the `slope` farther from 1, both of each in `starts`, found by `tested` chains after
     `settled` sweeps, and the means of log p `apart`, in standard deviations.
-    A colour that has no couplings in `model`, as the gap after pseudo-likelihood, gets fields by
-    its frequencies.
+    A colour that has no couplings in `model`, as a gap that was left out, gets fields by its
+    frequencies; all colours do in a model without couplings.
 
     A run that was killed goes on from `out/resume`, to the same model; the model does not depend
     on `threads`. `Refusal` for sequences or numbers that do not fit.
@@ -114,7 +112,7 @@ class _Learning:
     def __init__(self, model, tokens, weights, out, settings, threads):
         self.tokens, self.out, self.settings, self.threads = tokens, out, settings, threads
         self.weights, self.about = weights / weights.sum(), model.about
-        self.length, self.vocabulary = model.length, model.vocabulary
+        self.length, self.vocabulary = self.shape = model.fields.shape
         one, two = frequencies(tokens, model.vocabulary, weights, threads)
         few = 1.0 / weights.sum()  # the pseudocount
         self.sites = (1 - few) * one + few / model.vocabulary
@@ -122,20 +120,17 @@ class _Learning:
         first, second = np.triu_indices(self.length, 1)
         outer = self.sites[first][:, :, None] * self.sites[second][:, None, :]
         self.observed = (two - outer).astype(np.float32)
-        self.damping = DAMPING * (self.sites * (1 - self.sites)).mean() ** 2
+        # The mean variance of what a coupling weighs, if sites were independent.
+        self.variance = (self.sites * (1 - self.sites)).mean() ** 2
         self.fields = with_fields(model, tokens, self.sites)
         self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
-        self.chains = Chains.begun(settings["chains"], *self._shape, self._stream(0))
+        self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], 0, 0
         self.history: list[float] = []
         digest = hashlib.sha256()
         for array in (tokens, weights, model.fields, model.couplings):
             digest.update(np.ascontiguousarray(array))
         self.resume = Resume(out / "resume", {"settings": settings, "data": digest.hexdigest()})
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.length, self.vocabulary
 
     def _stream(self, *key: int) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.settings["seed"], spawn_key=key)
@@ -164,7 +159,7 @@ class _Learning:
     def _update(self) -> Fitted:
         """One step; the correlations are those that it found before."""
         size, tables = len(self.chains.tokens) // RENEWED, self._tables()
-        begun = Chains.begun(size, *self._shape, self._stream(1, self.done))
+        begun = Chains.begun(size, *self.shape, self._stream(1, self.done))
         begun.move(tables, BURN, self.threads)
         start = self.done % RENEWED * size
         for array, new in zip(self.chains, begun, strict=True):
@@ -176,16 +171,18 @@ class _Learning:
         return fitted
 
     def _step(self, chains: Chains, rate: float) -> Fitted:
+        """Moves the model; what chains find before, as if there were as many as in tests."""
         found = frequencies(chains.tokens, self.vocabulary, threads=self.threads)
         sums = step(
             self.couplings, self.fields, self.observed, found[1], self.sites, found[0], rate,
-            self.settings["ridge"], self.damping,
+            self.settings["ridge"], DAMPING * self.variance,
         )  # fmt: skip
         x, y, xx, yy, xy = sums / self.couplings.size
         spread, shared = xx - x * x, xy - x * y
+        noise = self.variance / self.settings["tested"] - self.variance / len(chains.tokens)
         # Chains that all hold one state have no correlations.
-        noise = math.sqrt(spread * (yy - y * y)) or math.inf
-        return Fitted(shared / noise, shared / spread)
+        both = math.sqrt(spread * max(yy - y * y + noise, 0.0)) or math.inf
+        return Fitted(float(shared / both), float(shared / spread))
 
     def _ended(self, fitted: Fitted) -> dict | None:
         """How the run has ended, or None if it goes on."""
@@ -205,7 +202,6 @@ class _Learning:
             return ended | {"reason": f"{ended['reason']}; {why}"}
         self.failed += 1
         self.next, self.rate = self.done + PAUSE * self.failed, self.rate * SLOWER
-        log.info("after %d updates: %s", self.done, ended["reason"])
         return None
 
     def _enough(self, fitted: Fitted, slack: float = 0.0) -> bool:
@@ -219,8 +215,8 @@ class _Learning:
         rng = np.random.default_rng(self._stream(2, self.done))
         drawn = self.tokens[rng.choice(len(self.tokens), count, p=self.weights)]
         starts = {
-            "data": Chains.begun(count, *self._shape, self._stream(3, self.done), drawn),
-            "uniform colours": Chains.begun(count, *self._shape, self._stream(4, self.done)),
+            "data": Chains.begun(count, *self.shape, self._stream(3, self.done), drawn),
+            "uniform colours": Chains.begun(count, *self.shape, self._stream(4, self.done)),
         }
         moved, sweeps, reached = 0, FIRST, False
         while not reached and sweeps <= SETTLED:
@@ -274,20 +270,12 @@ class _Learning:
 def with_fields(model: PairModel, tokens: np.ndarray, sites: np.ndarray) -> np.ndarray:
     """The fields (L, q) of a model; those of a colour without couplings anywhere are such that it
     is as frequent, on average over tokens, as in `sites` (L, q)."""
-    fields = model.fields.astype(np.float64)
-    free = ~model.couplings.any(axis=(0, 1, 2))
-    if free.any() and not free.all():
+    fields, free = model.fields.astype(np.float64), ~model.couplings.any(axis=(0, 1, 2))
+    if free.all():
+        return np.log(sites)
+    if free.any():
         logits = model.logits(tokens[:SCORED])[:, :, ~free]
         others = np.logaddexp.reduce(logits, axis=2).mean(axis=0)
         share = sites[:, ~free].sum(axis=1)
         fields[:, free] = np.log(sites[:, free]) + (others - np.log(share))[:, None]
     return fields
-
-
-def independent(tokens: np.ndarray, vocabulary: int, about: dict, weights=None) -> PairModel:
-    """Sites with the weighted frequencies of tokens (N, L), with the pseudocount of `learn`."""
-    few = 1.0 / (len(tokens) if weights is None else weights.sum())
-    sites = frequencies(tokens, vocabulary, weights)[0]
-    length = len(sites)
-    couplings = np.zeros((length, length, vocabulary, vocabulary))
-    return PairModel(np.log((1 - few) * sites + few / vocabulary), couplings, about)
