@@ -4,6 +4,9 @@ adabmDCA 1.0.0 moves all chains at one site at a time in PyTorch, in single prec
 all couplings of the site with one-hot colours, softmax, one draw for each chain. It is used as it
 prepares itself (a compiled script), with one thread, on the same J, U and beta and as many chains.
 The package is needed here only: `envs/benchmarks.txt` pins it.
+
+Models of families have a random block of couplings for every pair, as many sites and colours as an
+RNA and a protein; there adabmDCA's Metropolis sampler, its default, is a second baseline.
 """
 
 import time
@@ -15,14 +18,18 @@ import torch
 from benchmarks.harness import medians, row, seconds
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.pair_model import PairModel, of_pairs
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io.devices import torch_threads
+from manybody.sampling import pair_chains
 
 BETA = 1.707  # Hamming distance 0.3
 CHAINS = 5000
 BLOCKS = 5
 SWEEPS = 200  # of ours in a block, from uniform colours as a source is sampled
 PEER_SWEEPS = 10  # of the peer's; what it draws does not change its speed
+FAMILIES = {"RNA": (136, 5), "protein": (145, 21)}  # L and |V|
+FAMILY_CHAINS, FAMILY_SWEEPS = 2048, 4
 
 
 def measure() -> list[dict]:
@@ -40,6 +47,33 @@ def measure() -> list[dict]:
     return [
         row("gibbs against adabmDCA", one, other, "updates/s"),
         row("gibbs against one thread", two, one, "updates/s", 2),
+        *[each for name in FAMILIES for each in family(name)],
+    ]
+
+
+def family(name: str) -> list[dict]:
+    """The rows of one model with a block a pair."""
+    from adabmDCA.sampling import prepare_sampler
+
+    (length, vocabulary), rng = FAMILIES[name], np.random.default_rng(0)
+    pairs = 0.15 * rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
+    model = PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), {})
+    coupled = torch.from_numpy(model.couplings.transpose(0, 2, 1, 3)).float().contiguous()
+    parameters = dict(bias=torch.from_numpy(model.fields).float(), coupling_matrix=coupled)
+    tables = pair_chains.Tables.of(model.fields, model.couplings)
+    stream = np.random.SeedSequence(1)
+    chains = pair_chains.Chains.begun(FAMILY_CHAINS, length, vocabulary, stream)
+    made = FAMILY_CHAINS * FAMILY_SWEEPS * length
+    sides = [lambda: made / seconds(chains.move, tables, FAMILY_SWEEPS)]
+    peers = ("gibbs", "metropolis")
+    for each in peers:
+        given = prepare_sampler(each, torch.device("cpu")), parameters, 1.0
+        sides.append(partial(_peer, *given, FAMILY_CHAINS, FAMILY_SWEEPS))
+    with torch_threads(1):
+        ours, *others = medians(sides, BLOCKS, warm=1)
+    return [
+        row(f"{name}, against adabmDCA's {each}", ours, other, "updates/s")
+        for each, other in zip(peers, others, strict=True)
     ]
 
 
@@ -66,18 +100,24 @@ def _ours(model: Hamiltonian, threads: int) -> float:
     return CHAINS * SWEEPS * model.length / seconds(pair_gibbs.sample, *given)
 
 
-def _peer(sampler, parameters: dict[str, torch.Tensor], beta: float) -> float:
+def _peer(
+    sampler,
+    parameters: dict[str, torch.Tensor],
+    beta: float,
+    count: int = CHAINS,
+    sweeps: int = PEER_SWEEPS,
+) -> float:
     length, vocabulary = parameters["bias"].shape
     numbers = torch.Generator().manual_seed(1)
-    tokens = torch.randint(vocabulary, (CHAINS, length), generator=numbers)
+    tokens = torch.randint(vocabulary, (count, length), generator=numbers)
     chains = torch.nn.functional.one_hot(tokens, vocabulary).float()
     sampler(chains, parameters, 1, beta)
     wall, busy = time.perf_counter(), time.process_time()
-    sampler(chains, parameters, PEER_SWEEPS, beta)
+    sampler(chains, parameters, sweeps, beta)
     wall, busy = time.perf_counter() - wall, time.process_time() - busy
     if busy > 1.2 * wall:
         raise RuntimeError(
             f"adabmDCA took {busy:.2f} s of processors in {wall:.2f} s: more than one thread. Set "
             "OMP_NUM_THREADS=1 and measure again"
         )
-    return CHAINS * PEER_SWEEPS * length / wall
+    return count * sweeps * length / wall
