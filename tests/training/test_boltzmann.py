@@ -68,11 +68,17 @@ def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
     sites, pairs = frequencies(STATES, COLOURS, weights)
     outer = sites[FIRST][:, :, None] * sites[SECOND][:, None, :]
     fields, couplings = np.log(sites), np.zeros(pairs.shape, np.float32)
-    for _ in range(300):
+    for turn in range(300):
         model = PairModel(fields, of_pairs(couplings, LENGTH), {})
         found, sampled = frequencies(STATES, COLOURS, law(model))
         given = (pairs - outer).astype(np.float32), sampled, sites, found
+        before = fields.copy(), couplings.copy()
         sums = step(couplings, fields, *given, 0.3, RIDGE, 0.05)
+        if turn == 1:  # a step in J keeps what sites get on average
+            gained = of_pairs(couplings - before[1], LENGTH)
+            own = 0.3 * (sites - found) / (sites * (1 - sites) + 0.05)
+            expected = before[0] + own - np.einsum("ijab,jb->ia", gained, sites)
+            np.testing.assert_allclose(fields, expected, atol=1e-6)
     np.testing.assert_allclose(found, sites, atol=1e-4)
     np.testing.assert_allclose(couplings, best, atol=1e-3)
     x, y = given[0], sampled - found[FIRST][:, :, None] * found[SECOND][:, None, :]
