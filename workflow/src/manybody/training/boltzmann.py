@@ -31,10 +31,10 @@ FILE = "model.safetensors"
 RENEWED = 32  # updates in which all chains begin anew, a part at each
 BURN = 32  # sweeps of chains that begin, before they count
 DAMPING = 3.0  # in the mean variance of what a coupling weighs: more steps, and none too long
-FIRST, SETTLED = 16, 256  # sweeps of tests: they double until both starts agree
-SCORED = 1024  # chains of a test whose log p is compared
+FIRST, SETTLED = 16, 256  # sweeps of tests, doubled until both starts agree
+SCORED = 1024  # chains whose log p are compared
 AGREE = 0.2  # standard deviations of log p by which the means of two starts may differ
-PAUSE = 10  # updates from a test that failed to the next, and more for each that did
+PAUSE = 10  # updates to the first test, and from one that failed to the next, times failures
 SLOWER = 0.7  # what the rate is multiplied by after a test that failed
 SLACK = 0.05  # in the slope, when a test is tried: chains that began of late lower it
 STALLED, RISE = 50, 1e-3  # updates over which the Pearson correlation must still rise, by how much
@@ -125,7 +125,7 @@ class _Learning:
         self.fields = with_fields(model, tokens, self.sites)
         self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
-        self.done, self.rate, self.next, self.failed = 0, settings["rate"], 0, 0
+        self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
         self.history: list[float] = []
         digest = hashlib.sha256()
         for array in (tokens, weights, model.fields, model.couplings):
@@ -210,41 +210,47 @@ class _Learning:
         return fitted.pearson >= self.settings["target"] and fits
 
     def _tested(self) -> dict:
-        """What new chains find from both starts, until they agree or those from data fall short."""
-        count, tables, model = self.settings["tested"], self._tables(), self._model({})
-        rng = np.random.default_rng(self._stream(2, self.done))
-        drawn = self.tokens[rng.choice(len(self.tokens), count, p=self.weights)]
-        starts = {
-            "data": Chains.begun(count, *self.shape, self._stream(3, self.done), drawn),
-            "uniform colours": Chains.begun(count, *self.shape, self._stream(4, self.done)),
-        }
-        moved, sweeps, reached = 0, FIRST, False
-        while not reached and sweeps <= SETTLED:
+        """What new chains find from both starts, after as many sweeps as a few chains need until
+        their log p agree; those few themselves if they do not agree."""
+        tables, model, sweeps, apart = self._tables(), self._model({}), 0, math.inf
+        starts = self._begun(min(SCORED, self.settings["tested"]))
+        while apart > AGREE and sweeps < SETTLED:
+            more = sweeps or FIRST
             for chains in starts.values():
-                chains.move(tables, sweeps - moved, self.threads)
-            fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
-            scores = [model.scores(chains.tokens[:SCORED]) for chains in starts.values()]
+                chains.move(tables, more, self.threads)
+            scores = [model.scores(chains.tokens) for chains in starts.values()]
             apart = float(abs(scores[0].mean() - scores[1].mean()) / (scores[0].std() or 1.0))
-            reached = all(map(self._enough, fitted.values())) and apart <= AGREE
-            moved, sweeps = sweeps, 2 * sweeps
-            if not self._enough(fitted["data"]):
-                break
+            sweeps += more
+        if apart <= AGREE:
+            starts = self._begun(self.settings["tested"])
+            for chains in starts.values():
+                chains.move(tables, sweeps, self.threads)
+        fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
         found = " and ".join(
             f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
             for name, each in fitted.items()
         )
         return dict(
-            reached=reached,
-            reason=f"after {moved} sweeps the Pearson correlations are {found}, and the means of "
+            reached=apart <= AGREE and all(map(self._enough, fitted.values())),
+            reason=f"after {sweeps} sweeps the Pearson correlations are {found}, and the means of "
             f"log p {apart:.2f} standard deviations apart",
             pearson=min(each.pearson for each in fitted.values()),
             slope=max((each.slope for each in fitted.values()), key=lambda one: abs(one - 1)),
             target=self.settings["target"],
             starts={name: list(each) for name, each in fitted.items()},
             apart=apart,
-            settled=moved,
+            settled=sweeps,
             updates=self.done,
         )
+
+    def _begun(self, count: int) -> dict[str, Chains]:
+        """New chains from both starts; the first ones are the same for any number of them."""
+        rng = np.random.default_rng(self._stream(2, self.done))
+        drawn = self.tokens[rng.choice(len(self.tokens), count, p=self.weights)]
+        return {
+            "data": Chains.begun(count, *self.shape, self._stream(3, self.done), drawn),
+            "uniform colours": Chains.begun(count, *self.shape, self._stream(4, self.done)),
+        }
 
     def _save(self) -> None:
         tensors = {name: torch.from_numpy(array) for name, array in self._state().items()}
