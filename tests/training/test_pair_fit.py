@@ -1,0 +1,152 @@
+"""The fit of a pair model: its objective and slopes by the formula, closed forms, gaps, threads."""
+
+import math
+
+import numpy as np
+import pytest
+
+from manybody.data.pair_model import of_pairs
+from manybody.training import pair_fit
+from manybody.training.descent import minimise
+
+STRENGTHS = (0.7, 0.2)
+
+
+def sequences(count: int = 40, length: int = 7, colours: int = 5, seed: int = 0):
+    """Tokens and weights of a set with repeats, gaps (0), and two sites that are always alike."""
+    rng = np.random.default_rng(seed)
+    tokens = rng.choice(colours, (count, length), p=[0.2, 0.5] + [0.3 / (colours - 2)] * 3)
+    tokens[:, 2] = tokens[:, 1]
+    tokens[:5] = tokens[5:10]
+    return tokens, rng.random(count)
+
+
+def by_formula(family, tokens, weights, vector) -> float:
+    """The objective, one logit after the other."""
+    form = pair_fit.Pairs(family)
+    size, gap, fields = family.vocabulary, family.gap, form.fields(vector)
+    couplings = of_pairs(vector[: form.couplings].reshape(-1, size, size), family.length)
+    total = STRENGTHS[0] * (couplings**2).sum() / 2 + STRENGTHS[1] * (fields**2).sum()
+    for row, weight in zip(tokens.tolist(), weights, strict=True):
+        colours = [None if a == gap else a - (gap is not None and a > gap) for a in row]
+        for i, own in enumerate(colours):
+            if own is None:
+                continue
+            logits = fields[i].copy()
+            for j, other in enumerate(colours):
+                if j != i and other is not None:
+                    logits += couplings[i, j, :, other]
+            total += weight * (math.log(np.exp(logits).sum()) - logits[own])
+    return total
+
+
+@pytest.mark.parametrize("gap", [None, 0, 3])
+@pytest.mark.parametrize("words", [1, 3])
+def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words):
+    tokens, weights = sequences()
+    monkeypatch.setattr(pair_fit, "_cost", lambda visits, rows, size: -size if size <= words else 0)
+    family = pair_fit.Family(tokens, 5, weights, gap)
+    assert family.words.colours.shape[1] == words
+    form = pair_fit.Pairs(family)
+    objective = pair_fit.Objective(form, STRENGTHS)
+    rng = np.random.default_rng(1)
+    vector = rng.normal(size=form.size)
+    gradient, half = np.empty(form.size), np.empty(form.size, np.float32)
+    value = objective(vector, gradient)
+    assert value == pytest.approx(by_formula(family, tokens, weights, vector), rel=1e-12)
+    for place in [0, form.couplings - 1, form.couplings, *rng.integers(0, form.size, 8)]:
+        moved = np.zeros(form.size)
+        moved[place] = 1e-5
+        ends = [by_formula(family, tokens, weights, vector + way * moved) for way in (1, -1)]
+        assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
+    single = vector.astype(np.float32)
+    objective(single.astype(float), gradient)
+    assert objective(single, half) == pytest.approx(value, rel=1e-6)
+    assert np.linalg.norm(half - gradient) <= 1e-6 * np.linalg.norm(gradient)
+
+
+def test_two_sites_have_the_couplings_of_their_counts():
+    """Almost without penalty the fit of two sites is their table of counts."""
+    rng = np.random.default_rng(2)
+    counts = rng.integers(20, 200, (3, 3)).astype(float)
+    tokens = np.array([(a, b) for a in range(3) for b in range(3)])
+    family = pair_fit.Family(tokens, 3, counts.ravel())
+    model = pair_fit.solve(family, (1e-4, 1e-4), tolerance=0.0).model
+    np.testing.assert_array_equal(model.couplings[1, 0], model.couplings[0, 1].T)
+    found = model.zero_sum()
+    logs = np.log(counts)
+    logs = logs - logs.mean(axis=0)
+    np.testing.assert_allclose(found.couplings[0, 1], logs - logs.mean(axis=1)[:, None], atol=2e-4)
+    shares = np.exp(found.fields[0][:, None] + found.fields[1] + found.couplings[0, 1])
+    np.testing.assert_allclose(shares / shares.sum(), counts / counts.sum(), atol=1e-4)
+
+
+def test_a_fit_is_the_same_on_two_threads_and_of_repeats_or_weights():
+    tokens, _ = sequences(90)
+    one = pair_fit.fit(tokens, 5)
+    two = pair_fit.fit(tokens, 5, threads=2)
+    np.testing.assert_array_equal(one.couplings, two.couplings)
+    unique, counts = np.unique(tokens, axis=0, return_counts=True)
+    np.testing.assert_allclose(pair_fit.fit(unique, 5, counts).couplings, one.couplings, atol=1e-6)
+
+
+def test_a_gap_that_does_not_count_is_neither_input_nor_target():
+    """Of three sites, one of which is a gap in all sequences, two have the couplings that they have
+    alone; rows of gaps add nothing."""
+    tokens, weights = sequences(60, 4)
+    tokens = tokens[:, [0, 1, 3]] % 4 + 1
+    alone = pair_fit.solve(pair_fit.Family(tokens[:, :2], 5, weights, 0), STRENGTHS).model
+    hidden = np.vstack([np.where([False, False, True], 0, tokens), np.zeros((7, 3), int)])
+    family = pair_fit.Family(hidden, 5, [*weights, *np.ones(7)], 0)
+    found = pair_fit.solve(family, STRENGTHS).model
+    np.testing.assert_allclose(found.couplings[:2, :2], alone.couplings, atol=1e-5)
+    assert not found.couplings[2].any()
+    assert not found.couplings[..., 0].any()
+
+
+def test_descent_ends_at_the_least_value():
+    """A quadratic of 40 numbers whose axes are mixed; and a function with a wall, where steps must
+    be shortened."""
+    rng = np.random.default_rng(3)
+    mixed = rng.normal(size=(40, 40))
+    curvature, target = mixed @ mixed.T + np.eye(40), rng.normal(size=40)
+
+    def quadratic(vector, gradient):
+        gradient[:] = curvature @ (vector - target)
+        return 0.5 * (vector - target) @ gradient
+
+    vector = np.zeros(40)
+    minimise(quadratic, vector, 1 / np.diag(curvature), 300, history=5)
+    np.testing.assert_allclose(vector, target, atol=1e-6)
+
+    def wall(vector, gradient):
+        gradient[:] = 1 - 1 / vector
+        return float((vector - np.log(vector)).sum()) if (vector > 0).all() else math.inf
+
+    vector = np.array([0.01, 30.0, 4.0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        minimise(wall, vector, np.full(3, 5.0), 200, history=3)
+    np.testing.assert_allclose(vector, 1, atol=1e-6)
+
+
+def test_scales_of_the_penalty():
+    tokens, weights = sequences()
+    family = pair_fit.Family(tokens, 5, weights)
+    assert pair_fit.penalty(family) == pytest.approx(0.01 * 6 * 4)
+    assert pair_fit.penalty(pair_fit.Family(tokens, 5, weights, 0)) == pytest.approx(0.01 * 6 * 3)
+    assert pair_fit.penalty(family, "plmdca") == pytest.approx(0.01 * weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (dict(tokens=np.full((3, 4), 5)), r"tokens: shape \(3, 4\), expected .* 0 to 4"),
+        (dict(weights=np.ones(2)), r"weights: shape \(2,\), expected \(3,\)"),
+        (dict(weights=np.array([1, -1, 1])), "none below 0"),
+        (dict(weights=np.zeros(3)), "not all 0"),
+        (dict(scale="plmc"), "found 'plmc', expected gremlin or plmdca"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        pair_fit.fit(**{**dict(tokens=np.ones((3, 4), int), vocabulary=5), **given})

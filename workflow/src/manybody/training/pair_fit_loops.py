@@ -1,0 +1,195 @@
+"""The compiled loops of `pair_fit`: the conditionals of one site.
+
+A site's logits are sums of rows of a table, one row for each word: the colours of a few
+neighbouring sites as they occur together. Rows count from those of each place's most frequent word,
+whose sum is the same for all sequences and is added once: only words that differ are visited.
+
+Rows are padded to whole vectors of the processor (`vector_loops`), (rows, W, LANES) with W LANES >=
+q. The kind of number is that of `couplings`: float32 to fit, float64 to check.
+"""
+
+import numpy as np
+
+from manybody.data.vector_loops import SUMS, clear, exponential, get, put, spread
+from manybody.io.compiled import njit
+
+GROUP = 64  # sequences whose logits are held at a time
+_NEVER = -1e30  # logit of the padding
+
+
+@njit(nogil=True, cache=True)
+def take(vector, site, length, colours, couplings):
+    """couplings[j, b, a], what colour b of site j adds to colour a of `site`, from a vector of the
+    pairs i < j (a of i, then b of j) and the fields."""
+    for j in range(length):
+        start = _block(min(site, j), max(site, j), length) * colours * colours
+        for b in range(colours):
+            for a in range(colours):
+                if j == site:
+                    couplings[j * colours + b, a] = 0.0
+                elif j < site:
+                    couplings[j * colours + b, a] = vector[start + b * colours + a]
+                else:
+                    couplings[j * colours + b, a] = vector[start + a * colours + b]
+
+
+@njit(nogil=True, cache=True)
+def give(couplings, fields, site, length, colours, vector):
+    """Adds gradients of one site, as `take` has them, to the vector's."""
+    for j in range(length):
+        start = _block(min(site, j), max(site, j), length) * colours * colours
+        for b in range(colours):
+            for a in range(colours):
+                if j < site:
+                    vector[start + b * colours + a] += couplings[j * colours + b, a]
+                elif j > site:
+                    vector[start + a * colours + b] += couplings[j * colours + b, a]
+    start = length * (length - 1) // 2 * colours * colours + site * colours
+    for a in range(colours):
+        vector[start + a] += fields[a]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _block(i, j, length):
+    """Place of the pair i < j among all pairs."""
+    return i * (2 * length - i - 1) // 2 + j - i - 1
+
+
+@njit(nogil=True, cache=True)
+def conditional(
+    own, weights, offsets, rows, colours, places, common, couplings, fields, strengths,
+    of_couplings, of_fields, table, of_table,
+):  # fmt: skip
+    """Loss of one site, -sum_n w_n log P(own_n | the others), its penalty, half of c_J |J|^2 as the
+    pair's other site has the other half, plus c_h |h|^2, and the gradients of their sum.
+
+    own (N,): the site's colours, -1 where a sequence does not count. rows[offsets[n]:offsets[n +
+    1]]: the words of sequence n. colours (R, k): those of a word, -1 where there is no input, of
+    the sites places[r] k and on. common: each place's most frequent word. couplings (L q, W, LANES)
+    of this site, fields (q,), strengths c_J and c_h. Writes of_couplings and of_fields; table and
+    of_table (R, W, LANES) are work arrays.
+    """
+    width, count, each = couplings.shape[1], len(fields), colours.shape[1]
+    base, of_base = np.empty_like(couplings[:1]), np.empty_like(couplings[:1])
+    for column in range(width):
+        put(base, 0, column, spread(base, _NEVER))
+    flat = base.reshape(-1)
+    for a in range(count):
+        flat[a] = fields[a]
+    for r in range(len(places)):
+        first = places[r] * each
+        for column in range(width):
+            total = spread(table, 0.0)
+            for t in range(each):
+                if colours[r, t] >= 0:
+                    total = total + get(couplings, (first + t) * count + colours[r, t], column)
+            put(table, r, column, total)
+    for word in common:
+        for column in range(width):
+            put(base, 0, column, get(base, 0, column) + get(table, word, column))
+    for r in range(len(places)):
+        word = common[places[r]]
+        if r != word:
+            for column in range(width):
+                put(table, r, column, get(table, r, column) - get(table, word, column))
+    clear(of_table)
+    clear(of_base)
+    loss = _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count)
+    # The most frequent word has what the others of its place leave.
+    for word in common:
+        for column in range(width):
+            put(of_table, word, column, get(of_base, 0, column))
+    for r in range(len(places)):
+        word = common[places[r]]
+        if r != word:
+            for column in range(width):
+                rest = get(of_table, word, column) - get(of_table, r, column)
+                put(of_table, word, column, rest)
+    clear(of_couplings)
+    for r in range(len(places)):
+        first = places[r] * each
+        for t in range(each):
+            if colours[r, t] >= 0:
+                row = (first + t) * count + colours[r, t]
+                for column in range(width):
+                    more = get(of_couplings, row, column) + get(of_table, r, column)
+                    put(of_couplings, row, column, more)
+    flat, penalty = of_base.reshape(-1), 0.0
+    for row in range(len(couplings)):
+        penalty += _penalise(
+            couplings[row].reshape(-1), of_couplings[row].reshape(-1), strengths[0]
+        )
+    for a in range(count):
+        penalty += strengths[1] * fields[a] ** 2
+        of_fields[a] = flat[a] + 2 * strengths[1] * fields[a]
+    return loss, penalty
+
+
+@njit(nogil=True, cache=True, fastmath=SUMS)
+def _penalise(numbers, gradients, strength):
+    total, factor = numbers.dtype.type(0), numbers.dtype.type(strength)
+    for e in range(len(numbers)):
+        total += numbers[e] * numbers[e]
+        gradients[e] += factor * numbers[e]
+    return 0.5 * strength * total
+
+
+@njit(nogil=True, cache=True, fastmath=SUMS)
+def _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count):
+    """The loss; adds gradients to those of the table and its base."""
+    width = table.shape[1]
+    lanes = np.empty((GROUP, width, table.shape[2]), table.dtype)
+    logits = lanes.reshape(GROUP, -1)
+    kept, losses = np.empty(GROUP, np.int64), np.empty(GROUP, np.float64)
+    loss, n = 0.0, 0
+    while n < len(own):
+        held = 0
+        while held < GROUP and n < len(own):
+            if own[n] >= 0:
+                kept[held] = n
+                held += 1
+            n += 1
+        for m in range(held):
+            first, last = offsets[kept[m]], offsets[kept[m] + 1]
+            for column in range(width):
+                put(lanes, m, column, _sum_rows(table, rows, first, last, column, base))
+        for m in range(held):
+            highest = logits[m, 0]
+            for a in range(1, count):
+                highest = max(highest, logits[m, a])
+            losses[m] = highest - logits[m, own[kept[m]]]
+            for column in range(width):
+                put(lanes, m, column, exponential(lanes, get(lanes, m, column) - highest))
+        for m in range(held):
+            total, weight = 0.0, weights[kept[m]]
+            for a in range(count):
+                total += logits[m, a]
+            loss += weight * (losses[m] + np.log(total))
+            scale = weight / total
+            for a in range(count):
+                logits[m, a] *= scale
+            logits[m, own[kept[m]]] -= weight
+            first, last = offsets[kept[m]], offsets[kept[m] + 1]
+            for column in range(width):
+                more = get(lanes, m, column)
+                put(of_base, 0, column, get(of_base, 0, column) + more)
+                for place in range(first, last):
+                    row = rows[place]
+                    put(of_table, row, column, get(of_table, row, column) + more)
+    return loss
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _sum_rows(table, rows, first, last, column, base):
+    """base plus rows of a table, in four sums, so that no addition waits for the one before."""
+    one, two, three = get(base, 0, column), spread(table, 0.0), spread(table, 0.0)
+    four = spread(table, 0.0)
+    done = last - (last - first) % 4
+    for place in range(first, done, 4):
+        one = one + get(table, rows[place], column)
+        two = two + get(table, rows[place + 1], column)
+        three = three + get(table, rows[place + 2], column)
+        four = four + get(table, rows[place + 3], column)
+    for place in range(done, last):
+        one = one + get(table, rows[place], column)
+    return (one + two) + (three + four)
