@@ -34,7 +34,7 @@ def take(vector, site, length, colours, couplings):
 
 
 @njit(nogil=True, cache=True)
-def give(couplings, fields, site, length, colours, vector):
+def give(couplings, logits, site, length, colours, vector):
     """Adds gradients of one site, as `take` has them, to the vector's."""
     for j in range(length):
         start = _block(min(site, j), max(site, j), length) * colours * colours
@@ -46,7 +46,7 @@ def give(couplings, fields, site, length, colours, vector):
                     vector[start + a * colours + b] += couplings[j * colours + b, a]
     start = length * (length - 1) // 2 * colours * colours + site * colours
     for a in range(colours):
-        vector[start + a] += fields[a]
+        vector[start + a] += logits[a]
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -57,8 +57,8 @@ def _block(i, j, length):
 
 @njit(nogil=True, cache=True)
 def conditional(
-    own, weights, offsets, rows, colours, places, common, couplings, fields, strengths,
-    of_couplings, of_fields, table, of_table,
+    own, weights, offsets, rows, colours, places, common, couplings, means, logits, strengths,
+    of_couplings, of_logits, table, of_table,
 ):  # fmt: skip
     """Loss of one site, -sum_n w_n log P(own_n | the others), its penalty, half of c_J |J|^2 as the
     pair's other site has the other half, plus c_h |h|^2, and the gradients of their sum.
@@ -66,16 +66,20 @@ def conditional(
     own (N,): the site's colours, -1 where a sequence does not count. rows[offsets[n]:offsets[n +
     1]]: the words of sequence n. colours (R, k): those of a word, -1 where there is no input, of
     the sites places[r] k and on. common: each place's most frequent word. couplings (L q, W, LANES)
-    of this site, fields (q,), strengths c_J and c_h. Writes of_couplings and of_fields; table and
-    of_table (R, W, LANES) are work arrays.
+    of this site, its logits (q,) in the mean sequence, whose colours are means (L q,), strengths
+    c_J and c_h. Writes of_couplings and of_logits; table and of_table (R, W, LANES) are for work.
     """
-    width, count, each = couplings.shape[1], len(fields), colours.shape[1]
+    width, count, each = couplings.shape[1], len(logits), colours.shape[1]
     base, of_base = np.empty_like(couplings[:1]), np.empty_like(couplings[:1])
     for column in range(width):
         put(base, 0, column, spread(base, _NEVER))
     flat = base.reshape(-1)
     for a in range(count):
-        flat[a] = fields[a]
+        flat[a] = logits[a]
+    for row in range(len(means)):
+        for column in range(width):
+            put(base, 0, column, get(base, 0, column) - get(couplings, row, column) * means[row])
+    fields = flat[:count].copy()
     for r in range(len(places)):
         first = places[r] * each
         for column in range(width):
@@ -121,7 +125,12 @@ def conditional(
         )
     for a in range(count):
         penalty += strengths[1] * fields[a] ** 2
-        of_fields[a] = flat[a] + 2 * strengths[1] * fields[a]
+        flat[a] += 2 * strengths[1] * fields[a]
+        of_logits[a] = flat[a]
+    for row in range(len(means)):
+        for column in range(width):
+            more = get(of_couplings, row, column) - get(of_base, 0, column) * means[row]
+            put(of_couplings, row, column, more)
     return loss, penalty
 
 
