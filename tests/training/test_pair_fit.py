@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from manybody.data.pair_model import of_pairs
 from manybody.training import pair_fit
 from manybody.training.descent import minimise
 
@@ -21,11 +20,9 @@ def sequences(count: int = 40, length: int = 7, colours: int = 5, seed: int = 0)
     return tokens, rng.random(count)
 
 
-def by_formula(family, tokens, weights, vector) -> float:
+def by_formula(form, tokens, weights, vector) -> float:
     """The objective, one logit after the other."""
-    form = pair_fit.Pairs(family)
-    size, gap = family.vocabulary, family.gap
-    couplings = of_pairs(vector[: form.couplings].reshape(-1, size, size), family.length)
+    gap, couplings = form.family.gap, form.blocks(vector)
     means = (weights[:, None, None] * np.eye(5)[tokens]).sum(axis=0) / weights.sum()
     means = means if gap is None else np.delete(means, gap, axis=1)
     fields = form.logits(vector) - np.einsum("ijab,jb->ia", couplings, means)
@@ -44,23 +41,23 @@ def by_formula(family, tokens, weights, vector) -> float:
 
 
 @pytest.mark.parametrize("gap", [None, 0, 3])
-@pytest.mark.parametrize("words", [1, 3])
-def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words):
+@pytest.mark.parametrize(("words", "heads"), [(1, None), (3, None), (3, 2)])
+def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
     tokens, weights = sequences()
     monkeypatch.setattr(pair_fit, "_cost", lambda visits, rows, size: -size if size <= words else 0)
     family = pair_fit.Family(tokens, 5, weights, gap)
     assert family.words.colours.shape[1] == words
-    form = pair_fit.Pairs(family)
+    form = pair_fit.Heads(family, heads) if heads else pair_fit.Pairs(family)
     objective = pair_fit.Objective(form, STRENGTHS)
     rng = np.random.default_rng(1)
     vector = rng.normal(size=form.size)
     gradient, half = np.empty(form.size), np.empty(form.size, np.float32)
     value = objective(vector, gradient)
-    assert value == pytest.approx(by_formula(family, tokens, weights, vector), rel=1e-12)
+    assert value == pytest.approx(by_formula(form, tokens, weights, vector), rel=1e-12)
     for place in [0, form.couplings - 1, form.couplings, *rng.integers(0, form.size, 8)]:
         moved = np.zeros(form.size)
         moved[place] = 1e-5
-        ends = [by_formula(family, tokens, weights, vector + way * moved) for way in (1, -1)]
+        ends = [by_formula(form, tokens, weights, vector + way * moved) for way in (1, -1)]
         assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
     single = vector.astype(np.float32)
     objective(single.astype(float), gradient)
@@ -82,6 +79,20 @@ def test_two_sites_have_the_couplings_of_their_counts():
     np.testing.assert_allclose(found.couplings[0, 1], logs - logs.mean(axis=1)[:, None], atol=1e-5)
     shares = np.exp(found.fields[0][:, None] + found.fields[1] + found.couplings[0, 1])
     np.testing.assert_allclose(shares / shares.sum(), counts / counts.sum(), atol=1e-6)
+
+
+def test_enough_heads_are_full_couplings_and_fewer_fit_less():
+    tokens, weights = sequences(90)
+    family = pair_fit.Family(tokens, 5, weights)
+    full, most, few = (
+        pair_fit.solve(family, STRENGTHS, heads=heads, kind=float) for heads in (None, 25, 1)
+    )
+    np.testing.assert_allclose(most.model.couplings, full.model.couplings, atol=1e-3)
+    assert most.objective == pytest.approx(full.objective, rel=1e-6)
+    assert few.objective > full.objective + 1
+    # One head: all blocks are one matrix and its transpose, of any strengths.
+    blocks = few.model.couplings[np.triu_indices(7, 1)].reshape(-1, 25)
+    assert np.linalg.matrix_rank(blocks, tol=1e-6) <= 2
 
 
 def test_a_fit_is_the_same_on_two_threads_and_of_repeats_or_weights():

@@ -10,9 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from manybody.training import descent_loops as loops
-
-CHUNK = 2**18  # numbers that a thread takes at a time
+CHUNK = 2**14  # numbers that a thread takes at a time: a few such stay in the cache
 FIRST = 0.3  # length of the first step, whose direction knows of no other number
 ENOUGH = 1e-4  # share of the fall that the slope promises
 SHORTEST = 1e-6  # length of a step that is no longer tried
@@ -47,27 +45,25 @@ def minimise(
     rows, size = history + 1, len(vector)
     steps, changes = np.zeros((2, rows, size), vector.dtype)
     crossed, turned = np.zeros((2, rows, rows))  # s_k . y_l, and y_k . y_l weighted by `scale`
-    chunks = [(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
+    parts = [slice(start, start + CHUNK) for start in range(0, size, CHUNK)]
     gradient, kept, length = np.empty_like(vector), [], FIRST
     value = objective(vector, gradient)
     for iteration in range(iterations):
-        remembered, products = np.array(kept, np.int64), np.zeros((5, len(kept)))
+        products = np.zeros((5, 0))
         if kept:
-            products = _compare(
-                threads, chunks, steps, changes, gradient, scale, remembered, length
-            )
+            given = (steps, changes, gradient, scale, kept, length)
+            products = sum(each(threads, lambda part, given=given: _compare(*given, part), parts))
             newest = kept[-1]
             crossed[kept, newest], crossed[newest, kept] = products[:2]
             turned[kept, newest] = turned[newest, kept] = products[2]
             if crossed[newest, newest] <= 0:  # a step across a hill says nothing of a valley
                 kept, products = kept[:-1], products[:, :-1]
-                remembered = remembered[:-1]
             length = 1.0
-        part = np.ix_(kept, kept)
-        shares = _shares(crossed[part], turned[part], *products[3:])
+        own = np.ix_(kept, kept)
+        shares = _shares(crossed[own], turned[own], *products[3:]).astype(vector.dtype)
         free = next(row for row in range(rows) if row not in kept)
-        given = (steps, changes, gradient, scale, remembered, shares, free, length, vector)
-        slope = sum(each(threads, lambda chunk, given=given: loops.move(*given, *chunk), chunks))
+        given = (steps, changes, gradient, scale, kept, shares, free, length, vector)
+        slope = sum(each(threads, lambda part, given=given: _move(*given, part), parts))
         while True:
             found = objective(vector, gradient)
             if found <= value + ENOUGH * length * slope:
@@ -89,15 +85,45 @@ def minimise(
     return value, iterations
 
 
-def _compare(threads, chunks, *given):
-    *_, kept, _ = given
+def _compare(steps, changes, gradient, scale, kept, length, part) -> np.ndarray:
+    """Ends the newest step, in a part of the vectors, and returns its inner products (5, m).
 
-    def part(chunk):
-        found = np.zeros((5, len(kept)))
-        loops.compare(*given, *chunk, found)
-        return found
+    The newest of the kept rows of steps is a direction, which is multiplied by the length taken,
+    and of changes the gradient before it, which becomes the difference. With the newest s, y and
+    the gradient g these are s_k . y, s . y_k, y_k . y, s_k . g and y_k . g, where the products of y
+    and y or g have the weights `scale`.
+    """
+    newest, gradient = kept[-1], gradient[part]
+    steps[newest, part] *= length
+    np.subtract(gradient, changes[newest, part], out=changes[newest, part])
+    found = np.empty((5, len(kept)))
+    for k, row in enumerate(kept):
+        step, change = steps[row, part], changes[row, part]
+        weighted = change * scale[part]
+        pairs = [(step, changes[newest, part]), (steps[newest, part], change)]
+        pairs += [(weighted, changes[newest, part]), (step, gradient), (weighted, gradient)]
+        # By no library of matrices, which would start threads of its own.
+        found[:, k] = [np.einsum("n,n", *pair) for pair in pairs]
+    return found
 
-    return sum(each(threads, part, chunks))
+
+def _move(steps, changes, gradient, scale, kept, shares, free, length, vector, part) -> float:
+    """Makes a direction in row `free` of steps, notes the gradient in that of changes, and moves
+    the vector by `length` times the direction, in a part; returns direction . gradient.
+
+    The direction is the sum over kept rows of shares[0] steps plus `scale` times that of shares[1]
+    changes and shares[2, 0] gradients.
+    """
+    out, gradient = steps[free, part], gradient[part]
+    np.multiply(gradient, shares[2, 0], out=out)
+    for k, row in enumerate(kept):
+        out += shares[1, k] * changes[row, part]
+    out *= scale[part]
+    for k, row in enumerate(kept):
+        out += shares[0, k] * steps[row, part]
+    changes[free, part] = gradient
+    vector[part] += vector.dtype.type(length) * out
+    return float(np.einsum("n,n", out, gradient))
 
 
 def _shares(crossed, turned, of_steps, of_changes):

@@ -127,9 +127,8 @@ class Pairs:
 
     def start(self, kind: type = np.float32) -> np.ndarray:
         """No couplings, and the logits of frequencies with one more sequence of each colour."""
-        vector, family = np.zeros(self.size, kind), self.family
-        logits = np.log(family.frequencies * family.present[:, None] + 1)
-        self.logits(vector)[:] = logits - logits.mean(axis=1, keepdims=True)
+        vector = np.zeros(self.size, kind)
+        self.logits(vector)[:] = _log_frequencies(self.family)
         return vector
 
     def scale(self, strengths: tuple[float, float], kind: type = np.float32) -> np.ndarray:
@@ -145,7 +144,7 @@ class Pairs:
             stop = start + len(block)
             blocks[start:stop] = 1 / (others * block + 2 * strengths[0])
             start = stop
-        self.logits(found)[:] = 1 / (present * varied + 2 * strengths[1])
+        self.logits(found)[:] = _of_logits(self.family, strengths[1])
         return found
 
     def logits(self, vector: np.ndarray) -> np.ndarray:
@@ -156,9 +155,118 @@ class Pairs:
         """couplings (L q, at least q), [j, b, a]: what colour b of j adds to colour a of `site`."""
         loops.take(vector, site, self.length, self.vocabulary, couplings)
 
-    def give(self, couplings: np.ndarray, logits: np.ndarray, site: int, gradient: np.ndarray):
+    def give(
+        self, couplings: np.ndarray, logits: np.ndarray, site: int, vector: np.ndarray,
+        gradient: np.ndarray, lock: Lock,
+    ) -> None:  # fmt: skip
         """Adds the gradients of one site, as `take` has them, to those of the vector."""
-        loops.give(couplings, logits, site, self.length, self.vocabulary, gradient)
+        # Two sites add to a block of the gradient: one after the other, in any order.
+        with lock:
+            loops.give(couplings, logits, site, self.length, self.vocabulary, gradient)
+
+    def blocks(self, vector: np.ndarray) -> np.ndarray:
+        """Couplings (L, L, q, q)."""
+        blocks = vector[: self.couplings].reshape(-1, self.vocabulary, self.vocabulary)
+        return of_pairs(blocks, self.length)
+
+
+class Heads:
+    """A vector of A (H, L, L) and V (H, q, q), whose couplings are symmetrised,
+
+        J_ij(a, b) = sum_h (A^h_ij V^h_ab + A^h_ji V^h_ba) / 2,
+
+    and of the logits of the mean sequence, as of `Pairs`. The penalty is on J, as there.
+    """
+
+    def __init__(self, family: Family, heads: int):
+        heads = min(heads, family.vocabulary**2)  # more have no other couplings
+        self.family, self.heads = family, heads
+        self.length, self.vocabulary = family.length, family.vocabulary
+        self.shapes = [(heads, self.length, self.length), (heads, self.vocabulary, self.vocabulary)]
+        self.couplings = sum(math.prod(shape) for shape in self.shapes)
+        self.size = self.couplings + self.length * self.vocabulary
+
+    def start(self, full: PairModel, kind: type = np.float32) -> np.ndarray:
+        """The couplings of rank H nearest to those of `full`, as a matrix of L^2 rows and q^2
+        columns, and its fields."""
+        vector, family = np.empty(self.size, kind), self.family
+        matrix = full.couplings.reshape(self.length**2, -1)
+        squares, columns = np.linalg.eigh((matrix.T @ matrix).astype(np.float64))
+        columns = columns[:, ::-1][:, : self.heads]
+        # Half of each singular value goes to A and half to V.
+        root = np.maximum(squares[::-1][: self.heads], 1e-12) ** 0.25
+        attention, values = self.parts(vector)
+        attention[:] = (matrix @ (columns / root)).T.reshape(attention.shape)
+        values[:] = (columns * root).T.reshape(values.shape)
+        means = np.einsum("ijab,jb->ia", full.couplings, family.means.astype(kind))
+        self.logits(vector)[:] = full.fields + means
+        return vector
+
+    def scale(self, vector: np.ndarray, strengths: tuple[float, float]) -> np.ndarray:
+        """Inverse second derivatives, of A and V one number each: the mean if all colours vary as
+        they do on average."""
+        found, family = np.empty_like(vector), self.family
+        varied = family.present[:, None] * family.frequencies * (1 - family.frequencies)
+        curvature = varied.mean() ** 2 / family.weights.sum() + strengths[0]
+        for part, other in zip(self.parts(found), self.parts(vector)[::-1], strict=True):
+            part[:] = 2 * self.heads / (curvature * (other**2).sum())
+        self.logits(found)[:] = _of_logits(family, strengths[1])
+        return found
+
+    logits = Pairs.logits
+
+    def parts(self, vector: np.ndarray) -> list[np.ndarray]:
+        """A and V, views."""
+        ends = math.prod(self.shapes[0]), self.couplings
+        halves = vector[: ends[0]], vector[ends[0] : ends[1]]
+        return [half.reshape(shape) for half, shape in zip(halves, self.shapes, strict=True)]
+
+    def take(self, vector: np.ndarray, site: int, couplings: np.ndarray) -> None:
+        """As of `Pairs`."""
+        (attention, values), rows = self.parts(vector), len(couplings)
+        found = attention[:, site].T @ values.transpose(0, 2, 1).reshape(self.heads, -1)
+        found += attention[:, :, site].T @ values.reshape(self.heads, -1)
+        found[site] = 0
+        couplings[:, : self.vocabulary] = found.reshape(rows, -1) / 2
+
+    def give(
+        self, couplings: np.ndarray, logits: np.ndarray, site: int, vector: np.ndarray,
+        gradient: np.ndarray, lock: Lock,
+    ) -> None:  # fmt: skip
+        """As of `Pairs`."""
+        (attention, values), own = self.parts(vector), self.parts(gradient)
+        given = couplings[:, : self.vocabulary].reshape(self.length, -1) / 2  # by j, then b, a
+        given[site] = 0
+        turned = values.transpose(0, 2, 1).reshape(self.heads, -1)
+        of_rows, of_columns = turned @ given.T, values.reshape(self.heads, -1) @ given.T
+        of_turned, of_values = attention[:, site] @ given, attention[:, :, site] @ given
+        square = (self.heads, self.vocabulary, self.vocabulary)
+        of_values = of_values.reshape(square) + of_turned.reshape(square).transpose(0, 2, 1)
+        with lock:
+            own[0][:, site] += of_rows
+            own[0][:, :, site] += of_columns
+            own[1][:] += of_values
+            self.logits(gradient)[site] += logits
+
+    def blocks(self, vector: np.ndarray) -> np.ndarray:
+        """Couplings (L, L, q, q)."""
+        attention, values = self.parts(vector)
+        found = np.einsum("hij,hab->ijab", attention, values, optimize=True)
+        found = (found + found.transpose(1, 0, 3, 2)) / 2
+        found[np.arange(self.length), np.arange(self.length)] = 0
+        return found
+
+
+def _log_frequencies(family: Family) -> np.ndarray:
+    """Logits (L, q) of frequencies with one more sequence of each colour, their means 0."""
+    logits = np.log(family.frequencies * family.present[:, None] + 1)
+    return logits - logits.mean(axis=1, keepdims=True)
+
+
+def _of_logits(family: Family, strength: float) -> np.ndarray:
+    """Inverse second derivatives of the logits (L, q) if sites do not interact."""
+    varied = family.frequencies * (1 - family.frequencies)
+    return 1 / (family.present[:, None] * varied + 2 * strength)
 
 
 class Objective:
@@ -168,7 +276,7 @@ class Objective:
     `passes` how many there were.
     """
 
-    def __init__(self, form: Pairs, strengths: tuple[float, float], threads: int = 1):
+    def __init__(self, form: Pairs | Heads, strengths: tuple[float, float], threads: int = 1):
         self.form, self.strengths, self.threads = form, strengths, threads
         self.loss, self.passes = math.nan, 0
 
@@ -189,9 +297,8 @@ class Objective:
                     family.own[site], family.weights, *words, couplings, means, logits[site],
                     self.strengths, of_couplings, of_logits, *tables,
                 )  # fmt: skip
-                # Two sites add to a block of the gradient: one after the other, in any order.
-                with lock:
-                    form.give(of_couplings.reshape(rows, -1), of_logits, site, gradient)
+                found = of_couplings.reshape(rows, -1), of_logits
+                form.give(*found, site, vector, gradient, lock)
 
         each(self.threads, run, range(self.threads))
         self.loss, penalty = parts.sum(axis=0).tolist()
@@ -216,6 +323,7 @@ def fit(
     weights: np.ndarray | None = None,
     *,
     gap: int | None = None,
+    heads: int | None = None,
     scale: str = "gremlin",
     threads: int = 1,
     iterations: int = ITERATIONS,
@@ -227,13 +335,14 @@ def fit(
     of other sites, and a site that has it does not count. By default there is none, so that gaps
     count like residues; leave them out of the norm (`PairModel.norms`). The contacts of real
     families come out better so.
+    With H `heads` the couplings are those of factored attention, see `Heads`.
     With the scale "gremlin" c_J is .01 (L - 1)(q - 1), as of GREMLIN and plmc, with "plmdca" .01
     times the sum of the weights; q does not count the gap. Progress is shown under `label`, if one
     is given. `ValueError` for tokens, weights or a scale that do not fit.
     """
     family = Family(tokens, vocabulary, weights, gap)
     strengths = (penalty(family, scale), STRENGTH)
-    return solve(family, strengths, threads, iterations, label=label).model
+    return solve(family, strengths, threads, iterations, heads=heads, label=label).model
 
 
 def penalty(family: Family, scale: str = "gremlin") -> float:
@@ -251,20 +360,30 @@ def solve(
     threads: int = 1,
     iterations: int = ITERATIONS,
     *,
+    heads: int | None = None,
     tolerance: float = TOLERANCE,
     kind: type = np.float32,
     label: str = "",
 ) -> Fit:
-    """The least objective of a family with these c_J and c_h, see `fit`; numbers are of `kind`."""
-    form = Pairs(family)
-    objective, vector = Objective(form, strengths, threads), form.start(kind)
-    history = HISTORY if _bytes(form.size, HISTORY) <= MOST else LEAST_HISTORY
-    with Progress(iterations, "iterations", label) as progress:
-        value, done = minimise(
-            objective, vector, form.scale(strengths, kind), iterations,
-            history=history, tolerance=tolerance, threads=threads,
-            callback=(lambda value: progress.update(1, objective=value)) if label else None,
-        )  # fmt: skip
+    """The least objective of a family with these c_J and c_h, see `fit`; numbers are of `kind`.
+
+    That of H heads, which is not convex, is looked for from the full couplings.
+    """
+    settings = dict(threads=threads, tolerance=tolerance)
+    with Progress(iterations * (2 if heads else 1), "iterations", label) as progress:
+        settings["callback"] = (
+            (lambda value: progress.update(1, objective=value)) if label else None
+        )
+        form = Pairs(family)
+        objective, vector = Objective(form, strengths, threads), form.start(kind)
+        settings["history"] = HISTORY if _bytes(form.size, HISTORY) <= MOST else LEAST_HISTORY
+        scale = form.scale(strengths, kind)
+        value, done = minimise(objective, vector, scale, iterations, **settings)
+        if heads:
+            form, full = Heads(family, heads), _model(form, vector, counted=False)
+            objective, vector = Objective(form, strengths, threads), form.start(full, kind)
+            scale = form.scale(vector, strengths)
+            value, done = minimise(objective, vector, scale, iterations, **settings)
     return Fit(_model(form, vector), value, objective.loss, done, objective.passes)
 
 
@@ -280,14 +399,14 @@ def _bytes(size: int, history: int) -> int:
     return 4 * size * (3 + 2 * (history + 1))
 
 
-def _model(form: Pairs, vector: np.ndarray) -> PairModel:
+def _model(form: Pairs | Heads, vector: np.ndarray, counted: bool = True) -> PairModel:
     """The pair model of a vector. A gap that did not count has no couplings, and the field with
-    which it were as frequent as in the family if sites did not interact."""
-    family, size = form.family, form.vocabulary
-    couplings = of_pairs(vector[: form.couplings].reshape(-1, size, size), form.length)
+    which it were as frequent as in the family if sites did not interact; it is left out if not
+    `counted`."""
+    family, couplings = form.family, form.blocks(vector)
     means = family.means.astype(vector.dtype)
     fields = form.logits(vector) - np.einsum("ijab,jb->ia", couplings, means)
-    if family.gap is not None:
+    if counted and family.gap is not None:
         gaps, logits = family.weights.sum() - family.present, form.logits(vector)
         own = np.log((gaps + 0.5) / (family.present + 0.5)) + np.log(np.exp(logits).sum(axis=1))
         own -= np.einsum("ijab,ia,jb->i", couplings, family.frequencies, means)
