@@ -16,6 +16,7 @@ rule train_model:
         sequence_weights=lambda wildcards: models.sequence_weights(
             wildcards.source, wildcards.model
         ),
+        test=lambda wildcards: models.all_splits(wildcards.source, wildcards.model),
     output:
         manifest=MODEL,
     log:

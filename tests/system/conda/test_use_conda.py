@@ -44,7 +44,7 @@ models:
     training:
       objective: masked
       masks: all
-      optimizer: {{name: lbfgs, history: 20, ridge: 1.0e-2}}
+      optimizer: {{name: lbfgs, history: 20, ridge: 1.0e-2, couplings: null}}
       sequence_weights: identity
       steps: 20
       restarts: 1

@@ -74,6 +74,13 @@ class Model(Block):
                 f"{about.objective}, as a {self.architecture} model is trained",
                 "set it",
             )
+        scale = recipe and getattr(recipe.optimizer, "couplings", None)
+        if about.full != bool(scale) and recipe:
+            yield self.refused(
+                "training.optimizer.couplings",
+                "gremlin or plmdca for heads full, and nothing for other models",
+                "set it" if about.full else "leave it out, or take heads full",
+            )
         sparse = recipe and getattr(recipe.optimizer, "sparsity", None) is not None
         if sparse and about.penalised is None:
             yield self.refused(

@@ -45,12 +45,27 @@ class Lbfgs(Block):
 
     name: Literal["lbfgs"]
     history: Count = key("Pairs of steps and gradients that are kept.")
-    ridge: NotNegative = key("Half of this times the squared weights is added to the mean loss.")
+    ridge: NotNegative = key(
+        "Half of this times the squared weights is added to the mean loss.", None
+    )
+    couplings: Literal["gremlin", "plmdca"] = key(
+        "Of full couplings (`heads: full`), in place of the ridge: c_J sum over pairs of |J|^2 is "
+        "added to the weighted sum of the losses, with c_J = .01 (L - 1)(|V| - 1), or with plmdca "
+        ".01 times the effective number of sequences. They are fitted to the sequences of all "
+        "three splits; the held-out loss is that of a second fit, to the training split.",
+        None,
+    )
     sparsity: Positive = key(
         "One layer of free attention: in a second stage, of `steps` iterations at most too, this "
         "times the sum of |A| takes the place of the ridge on A. Leave it out where most pairs "
         "interact.",
         None,
+    )
+
+    conditions = (
+        Condition("ridge", given, {"couplings": None}, expected="a number"),
+        Condition("ridge", None, {"couplings": given}),
+        Condition("sparsity", None, {"couplings": given}),
     )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from manybody import models
 from manybody.data.hamiltonian import read_tensor
+from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io import parquet
 from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
@@ -43,16 +44,21 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     the norm.
     """
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
-    attention, values = factors(run)
-    gap = sequences.about.get("gap")
+    gap, full = sequences.about.get("gap"), models.about(run.about["description"]).full
+    if full:
+        scores, heads = blocks(run).norms(gap), "full"
+    else:
+        attention, values = factors(run)
+        scores, heads = frobenius(attention, values, gap), len(attention)
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
     used = run.about.get("recipe", {}).get("subset", len(sequences))
-    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=len(attention))
+    used = run.about.get("sequences", used)
+    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=heads)
     about["weighted"] = run.about["recipe"].get("sequence_weights") == "identity"
     if about["weighted"]:
-        about["effective"] = sequences.about["effective"]
+        about["effective"] = run.about.get("effective", sequences.about["effective"])
     about["sites"] = site_names(sequences.about, sequences.length)
-    return frobenius(attention, values, gap), about
+    return scores, about
 
 
 def site_names(about: dict, length: int) -> list[str]:
@@ -62,6 +68,13 @@ def site_names(about: dict, length: int) -> list[str]:
         return [str(site) for site in range(1, length + 1)]
     residues = zip(about["aligned"], about["numbers"], strict=True)
     return ["-" if number is None else f"{letter.upper()}{number}" for letter, number in residues]
+
+
+def blocks(run: Manifest) -> PairModel:
+    """Full couplings of a run at its last step."""
+    read = partial(read_tensor, run.file(f"step-{run.about['steps'][-1]}.safetensors"))
+    fields = read("bias")
+    return PairModel(fields, of_pairs(read("couplings"), len(fields)), {})
 
 
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,8 @@ architecture's own sizes. Each architecture has three parts, so that a process i
 and no more:
 
     {architecture}/__init__.py   `About`: what the description says of the model (no torch)
-    {architecture}/network.py    the model itself (torch), a class of the name `About.network`
+    {architecture}/network.py    the model itself (torch), a class of the name `About.network`; one
+                                 that is quite another for some keys has a module of its own
     keys.py                      its keys in the config, in a class of the same name (pydantic)
 
 What others may ask is said in `description.About` and in `base.Model`. Packages are imported by
@@ -40,8 +41,9 @@ def network(description: dict):
 
     Raises `ValueError` for an architecture that is not in the registry.
     """
-    module = import_module(f"{_package(description['architecture'])}.network")
-    return getattr(module, about(description).network)
+    facts = about(description)
+    module = import_module(f"{_package(description['architecture'])}.{facts.module}")
+    return getattr(module, facts.network)
 
 
 def about(description: dict):

@@ -33,7 +33,7 @@ class Model(nn.Module):
         divide the width."""
         super().__init__()
         heads, width = sizes.get("heads", 1), sizes.get("width", 0)
-        if width % heads:
+        if width and width % heads:
             raise ValueError(
                 f"{architecture}: heads {heads} does not divide width {width}; change either"
             )

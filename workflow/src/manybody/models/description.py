@@ -10,7 +10,8 @@ class About:
     A property decides by the `description` of a model, or its block of the config.
     """
 
-    network: str  # name of the model's class in the module `network` of its package
+    network: str  # name of the model's class
+    module: str = "network"  # that of the class, in the package of the architecture
     display_name: str  # name of the architecture in claims and legends
     causal: bool = False  # it predicts the next token; else it predicts masked tokens
     # Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
@@ -28,6 +29,8 @@ class About:
     depth: int | None = None
     # Its logits are sums over pairs of sites, whose couplings `pair_factors` reads.
     pairwise: bool = False
+    # It has a block of couplings for each pair, of a `PairModel`, and no heads.
+    full: bool = False
     # It is the equation of one layer in a paper (potts, eq. 4 and 2), whose runs are compared
     # sequence by sequence.
     equation: bool = False

@@ -34,7 +34,11 @@ class Factored(Block):
     variant: Literal["exact", "paper"] = key(
         "exact bounds the order; paper adds LayerNorm, and the order is nominal."
     )
-    heads: Count = key("Number of heads in each layer; 1 where nothing is said.", 1)
+    heads: Count | Literal["full"] = key(
+        "Number of heads in each layer, 1 where nothing is said; full, for one layer, where each "
+        "pair of sites has a |V| x |V| block of couplings of its own, without heads.",
+        1,
+    )
     attention: Literal["free", "softmax"] = key(
         "free weights (where nothing is said), or softmax, positive with row sums 1.", "free"
     )
@@ -47,6 +51,11 @@ class Factored(Block):
     conditions = (
         Condition("bias", (True, False), {"layers": other_than(1)}, expected="true or false"),
         Condition("heads", 1, {"variant": "paper"}, "which has one head"),
+        Condition("layers", 1, {"heads": "full"}),
+        Condition("rank", None, {"heads": "full"}),
+        Condition("bias", "site", {"heads": "full"}),
+        Condition("attention", "free", {"heads": "full"}),
+        Condition("init_scale", None, {"heads": "full"}, "which start from zero"),
         Condition("init_scale", None, {"rank": given}, "but uniform initial values are of full V"),
     )
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from manybody.models import ARCHITECTURES
+from manybody.models import ARCHITECTURES, about
 from manybody.pipeline.check import ConfigError
 from manybody.pipeline.paths import Paths
 from manybody.pipeline.sources import Sources
@@ -18,8 +18,9 @@ class Models:
 
     def model_modules(self, model: str) -> list[str]:
         """The modules of a model that a job imports by name."""
-        package = ARCHITECTURES[self.entry("models", model)["architecture"]]
-        return [package, f"{package}.network"]
+        entry = self.entry("models", model)
+        package = ARCHITECTURES[entry["architecture"]]
+        return [package, f"{package}.{about(entry).module}"]
 
     def training_modules(self, model: str) -> list[str]:
         fit = ["manybody.training.lbfgs"] if self.is_fitted(model) else []
@@ -81,6 +82,12 @@ class Models:
         if "sequence_weights" not in self.entry("models", model)["training"]:
             return []
         return f"{self.paths.sequences}/weights.parquet".format(source=source)
+
+    def all_splits(self, source: str, model: str) -> str | list:
+        """The test split, for a recipe that fits to all sequences."""
+        if "couplings" not in self.entry("models", model)["training"]["optimizer"]:
+            return []
+        return f"{self.paths.sequences}/test.parquet".format(source=source)
 
     def weight_folders(self, model: str) -> list[str]:
         """The user's own folders that a model is read from; `ConfigError` where one is missing."""

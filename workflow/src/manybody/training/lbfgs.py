@@ -24,7 +24,9 @@ import torch
 from torch import Tensor
 
 from manybody import models
+from manybody.data import SPLITS
 from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.sequence_weights import neighbours
 from manybody.io.atomic import write_json
 from manybody.io.devices import accelerated
 from manybody.io.lease import lease
@@ -33,6 +35,7 @@ from manybody.io.resume import Resume
 from manybody.io.seeds import initial_seed, run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_loss, sequence_sums
+from manybody.training import pair_fit
 from manybody.training.pseudolikelihood import Counted, Heads, loss_and_gradients, minimize_l1
 from manybody.training.run_files import (
     NonFiniteLoss,
@@ -76,6 +79,8 @@ def fit(
     was nearly flat. `data["sequence_weights"]` (N,), optional, are the weights of the N training
     sequences.
 
+    With `optimizer.couplings` the model has full couplings, see `FullFit`.
+
     Every finished restart is saved in `out/resume/` and taken up as `training.train` does.
 
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all diverge or
@@ -89,9 +94,53 @@ def fit(
     ):
         if accelerator.is_main_process:
             with lease(out):
-                Fit(settings, data, out, accelerator.device, code).run()
+                run = FullFit if recipe["optimizer"].get("couplings") else Fit
+                run(settings, data, out, accelerator.device, code).run()
         accelerator.wait_for_everyone()
     return out / "manifest.json"
+
+
+class FullFit:
+    """Full couplings by `pair_fit`: those of a fit to the training sequences, of which the history
+    has the held-out loss, and those of a fit to all sequences, which are kept."""
+
+    def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
+        self.settings, self.data, self.out = settings, data, out
+        train, self.validation, _, self.fingerprints, self.resume = opened(
+            settings, data, out, device, code
+        )
+        self.train = np.asarray(train[:])
+
+    def run(self) -> None:
+        clear(self.out, self.resume)
+        together, weights, every = self.train, self.data.get("sequence_weights"), None
+        if "subset" not in self.settings["recipe"]:
+            splits = [self.data[split].tokens[:] for split in SPLITS if split in self.data]
+            together = np.concatenate(splits)
+        if weights is not None:
+            identity = self.data["train"].about["identity"]
+            every = 1.0 / neighbours(together, identity, self.settings["recipe"]["threads"]).counts
+        model, found = self._fitted(self.train, weights, "held out")
+        end = (found.iterations, found.passes, None if weights is None else torch.tensor(weights))
+        rows = _rows(model, _tensor(self.train), self.validation, *end)
+        model, _ = self._fitted(together, every, "all sequences")
+        about = {"data": self.fingerprints, "sequences": len(together)}
+        about["effective"] = float(len(together) if every is None else every.sum())
+        _write_run(self.out, model, {**self.settings, **about}, rows)
+        self.resume.clear()
+
+    def _fitted(self, tokens: np.ndarray, weights: np.ndarray | None, what: str):
+        """The network of the couplings, and the fit."""
+        recipe, description = self.settings["recipe"], self.settings["description"]
+        family = pair_fit.Family(tokens, description["vocabulary"], weights)
+        strengths = pair_fit.penalty(family, recipe["optimizer"]["couplings"]), pair_fit.STRENGTH
+        kind = np.dtype(recipe["precision"]).type
+        found = pair_fit.solve(
+            family, strengths, recipe["threads"], recipe["steps"], kind=kind, label=f"fit, {what}"
+        )
+        model = models.build(description)
+        model.take(found.model)
+        return model, found
 
 
 class Fit:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from manybody.data import sequence_weights
+from manybody.data import SPLITS, sequence_weights
 from manybody.io.atomic import sha256, write_json
 from manybody.io.devices import accelerated
 from manybody.io.kept_steps import kept_steps
@@ -105,9 +105,10 @@ def train_files(description: dict, paths: dict, **settings) -> Path:
 
     A recipe with the optimizer lbfgs goes to `lbfgs.fit`, imported when it is needed. With
     `sequence_weights: identity` it takes the weights of the training sequences from
-    `paths["sequence_weights"]`.
+    `paths["sequence_weights"]`. A test split is read only where one is among the paths.
     """
-    data = {split: Sequences.open(paths[split]) for split in ("train", "validation")}
+    splits = [split for split in SPLITS if split in paths]
+    data = {split: Sequences.open(paths[split]) for split in splits}
     sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
     if settings["recipe"].get("sequence_weights"):
         data["sequence_weights"] = sequence_weights.read(paths["sequence_weights"], data["train"])

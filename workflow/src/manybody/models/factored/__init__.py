@@ -4,10 +4,21 @@ from manybody.models import description
 
 
 class About(description.About):
-    network = "Factored"
     display_name = "factored attention"
     maps = "fixed"
     recipes = ("recipe", "fit")
+
+    @property
+    def full(self) -> bool:
+        return self.description.get("heads") == "full"
+
+    @property
+    def network(self) -> str:
+        return "Full" if self.full else "Factored"
+
+    @property
+    def module(self) -> str:
+        return "full" if self.full else "network"
 
     @property
     def kind(self) -> str:
@@ -46,6 +57,8 @@ class About(description.About):
         return self.depth == 1
 
     def pair_factors(self, tensor, layer=0):
+        if self.full:
+            raise ValueError("full couplings have no heads, and so no A and V")
         import numpy as np
 
         names = (f"attention.{layer}", f"left.{layer}")
@@ -68,7 +81,9 @@ class About(description.About):
 
     @property
     def _read(self) -> int:
-        """Numbers that the heads of one layer read of a position."""
+        """Numbers that the heads of one layer read of a position; none of full couplings."""
+        if self.full:
+            return 0
         rank = self.description["rank"]
         return self._heads * (self.description["vocabulary"] if rank is None else rank)
 
@@ -87,15 +102,19 @@ class About(description.About):
     def work_size(self) -> int:
         """Numbers of each row: x, the pre-activation, its square and the norm's output, all |V|
         wide, and what each of several heads reads, in two layouts."""
-        numbers = 5 * self.description["vocabulary"] + 4 * (self._heads - 1) * self._read
+        several = 0 if self.full else self._heads - 1
+        numbers = 5 * self.description["vocabulary"] + 4 * several * self._read
         return self.description["length"] * numbers
 
     @property
     def weights(self) -> int:
         vocabulary, length = self.description["vocabulary"], self.description["length"]
+        if self.full:
+            return (length * vocabulary) ** 2
         return self.depth * (2 * vocabulary * self._read + self._heads * length**2)
 
     @property
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
-        return "attention" if exact and self.kind == "free" else None
+        free = exact and self.kind == "free" and not self.full
+        return "attention" if free else None
