@@ -167,3 +167,39 @@ def test_scales_of_the_penalty():
 def test_what_does_not_fit_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         pair_fit.fit(**{**dict(tokens=np.ones((3, 4), int), vocabulary=5), **given})
+
+
+@pytest.mark.slow
+def test_the_error_of_planted_couplings_is_near_the_least_possible():
+    """Of 20 sites of 5 colours with 40 pairs, all pairs of four groups of five sites, and 20,000
+    sequences. By Cramer and Rao no unbiased estimate of all pairs has less than the trace of the
+    inverse information, which groups that are independent have by enumeration."""
+    rng, count, groups, size, colours = np.random.default_rng(5), 20_000, 4, 5, 5
+    states = np.indices((colours,) * size).reshape(size, -1).T
+    first, second = np.triu_indices(size, 1)
+    # Orthonormal contrasts of colours: in them the squares of J are those of the zero-sum gauge.
+    contrasts = np.linalg.svd(np.eye(colours) - 1 / colours)[0][:, :-1]
+    single = contrasts[states]  # state, site, contrast
+    pairs = np.einsum("npa,npb->npab", single[:, first], single[:, second])
+    both = np.concatenate([single.reshape(len(states), -1), pairs.reshape(len(states), -1)], 1)
+    planted, drawn, bound, inverse = [], [], 0.0, []
+    for _ in range(groups):
+        own = 0.5 * rng.normal(size=(len(first), colours - 1, colours - 1))
+        weights = np.exp(np.einsum("npab,pab->n", pairs, own))
+        weights /= weights.sum()
+        information = np.cov(both.T, aweights=weights, ddof=0)
+        fields = size * (colours - 1)
+        bound += np.linalg.inv(information)[fields:, fields:].trace()
+        inverse.append(np.linalg.inv(information[:fields, :fields]).trace())
+        planted.append(np.einsum("ca,pab,db->pcd", contrasts, own, contrasts))
+        drawn.append(states[rng.choice(len(states), count, p=weights)])
+    # Sites of two groups: the information is the product of those of their colours.
+    bound += (np.sum(inverse) ** 2 - np.sum(np.square(inverse))) / 2
+    family = pair_fit.Family(np.concatenate(drawn, axis=1), colours)
+    found = pair_fit.solve(family, (0.1, 0.01), tolerance=1e-8).model.zero_sum().couplings
+    error = (found[np.triu_indices(groups * size, 1)] ** 2).sum()
+    for group, own in enumerate(planted):
+        part = found[group * size + first, group * size + second]
+        error += ((part - own) ** 2).sum() - (part**2).sum()
+    ratio = math.sqrt(error * count / bound)
+    assert 0.9 < ratio < 1.2
