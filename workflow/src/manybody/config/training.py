@@ -48,7 +48,7 @@ class Lbfgs(Block):
     ridge: NotNegative = key(
         "Half of this times the squared weights is added to the mean loss.", None
     )
-    couplings: Literal["gremlin", "plmdca"] = key(
+    couplings: Literal["gremlin", "plmdca"] | None = key(
         "Of full couplings (`heads: full`), in place of the ridge: c_J sum over pairs of |J|^2 is "
         "added to the weighted sum of the losses, with c_J = .01 (L - 1)(|V| - 1), or with plmdca "
         ".01 times the effective number of sequences. They are fitted to the sequences of all "
