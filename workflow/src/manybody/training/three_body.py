@@ -20,9 +20,9 @@ penalty. So no choice knows of the sequences on which it is judged, and too stro
 pairs is no gain of T.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ NUMBERS = (1, 2, 4, 8, 12, 16, 24, 32, 64)  # of triples
 PENALTIES = (0.5, 1.0, 2.0)  # of squared tables, times K: all of them together have so much to vary
 FIRMNESS = 5.0  # sequences of each combination of colours that a score takes as seen
 WORK = 5e10  # additions that the scores may take: some 20 s
+BLOCK = 2**20  # numbers of the products of pairs of sites that are held at a time
 HEADS, RIDGE = 5, 1.0  # most heads, and the penalty of squared v and U
 STARTS, TURNS, FIRST = 4, 8, (3.0, 0.1)  # of the search of a head; norms of v and U in its fit
 ITERATIONS, FLAT = 20, 1e-6  # of a fit of T, and the relative fall that ends it
@@ -121,14 +122,26 @@ class Heads:
 
     def add(self, own: np.ndarray, vector: np.ndarray, logits: np.ndarray) -> None:
         """As `Triples.add`."""
-        loops.add_heads(own, self.shares, *self._parts(vector), logits)
+        for rows, weights, values, _, _, products in self._parts(own, vector):
+            logits[rows] += weights * (products @ values)
 
     def gradient(self, own: np.ndarray, vector: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """As `Triples.gradient`."""
-        parts = self._parts(vector)
-        found = tuple(map(np.zeros_like, parts))
-        loops.of_heads(own, self.shares, *parts, errors, *found)
-        return np.concatenate([found[0].ravel(), _symmetric(found[1]).ravel()])
+        of_weights = np.zeros((self.number, len(self.shares)))
+        of_values = np.zeros((self.number, self.shares.shape[1] ** 2, self.shares.shape[1]))
+        heads = itertools.cycle(range(self.number))
+        for rows, weights, values, centred, others, products in self._parts(own, vector):
+            head, here = next(heads), weights * errors[rows]
+            of_values[head] += np.tensordot(products, here, axes=((0, 1), (0, 1)))
+            of_weights[head] += np.einsum("nia,nia->i", errors[rows], products @ values)
+            # v_j is in the products of all other sites i.
+            bends = (here @ values.T).reshape(*here.shape, -1)
+            slopes = (bends @ others[..., None])[..., 0]
+            own_bends = (bends.sum(axis=1, keepdims=True) - bends) @ (weights * centred)[..., None]
+            slopes = slopes.sum(axis=1, keepdims=True) - slopes - own_bends[..., 0]
+            of_weights[head] += np.einsum("nia,nia->i", slopes, centred)
+        of_values = _symmetric(of_values.reshape(-1, *3 * self.shares.shape[1:]))
+        return np.concatenate([of_weights.ravel(), of_values.ravel()])
 
     def more(self, own: np.ndarray, vector: np.ndarray, errors: np.ndarray, draws) -> np.ndarray:
         """The vector with one head more: of several starts, the v and U along which the loss with
@@ -149,15 +162,31 @@ class Heads:
         weights, values = np.split(vector, [self.number * length])
         return np.concatenate([weights, FIRST[0] * best[1], values, FIRST[1] * best[2]])
 
-    def _parts(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _parts(self, own: np.ndarray, vector: np.ndarray) -> Iterator:
+        """Of some sequences at a time, and each head: their rows, v (L, 1), U (q q, q), colours z
+        less frequencies (n, L, q), the sums of v z over all other sites, and, over all pairs of
+        others, of the symmetrised products of theirs (n, L, q q)."""
         length, colours = self.shares.shape
         weights, values = np.split(vector, [self.number * length])
-        return weights.reshape(-1, length), _symmetric(values.reshape(-1, *3 * (colours,)))
+        values = _symmetric(values.reshape(-1, *3 * (colours,))).reshape(-1, colours**2, colours)
+        size = max(1, BLOCK // (length * colours**2))
+        for start in range(0, len(own), size):
+            rows = slice(start, start + size)
+            part = own[rows, :, None]
+            centred = np.where(part >= 0, (part == np.arange(colours)) - self.shares, 0.0)
+            for weight, value in zip(weights.reshape(-1, length, 1), values, strict=True):
+                each_site = weight * centred
+                others = each_site.sum(axis=1, keepdims=True) - each_site
+                squares = each_site[..., None] * each_site[..., None, :]
+                products = others[..., None] * others[..., None, :]
+                products -= squares.sum(axis=1, keepdims=True) - squares
+                products = 0.5 * products.reshape(*others.shape[:2], -1)
+                yield rows, weight, value, centred, others, products
 
 
 def _symmetric(values: np.ndarray) -> np.ndarray:
     """Means of arrays (H, q, q, q) over all orders of the last three indices."""
-    orders = [(0, *order) for order in permutations((1, 2, 3))]
+    orders = [(0, *order) for order in itertools.permutations((1, 2, 3))]
     return np.ascontiguousarray(sum(values.transpose(order) for order in orders) / 6)
 
 
@@ -331,10 +360,19 @@ def _logits(pairs: PairModel, part: Part) -> np.ndarray:
 def _errors(part: Part, logits: np.ndarray, form=None, vector=None) -> tuple:
     """Losses (N,) of pairs with logits (N, L, q), and of T if there is one, summed over the sites
     without a gap, in nats; and w_n (1[s_ni = a] - P_i(a)), (N, L, q)."""
-    found, losses = logits.copy(), np.empty(len(logits))
+    found, present = logits.copy(), part.own >= 0
     if form is not None:
         form.add(part.own, vector, found)
-    loops.errors(part.own, part.weights, found, losses)
+    found -= found.max(axis=2, keepdims=True)
+    own = np.maximum(part.own, 0)[..., None]
+    losses = -np.take_along_axis(found, own, axis=2)[..., 0]
+    np.exp(found, out=found)
+    total = found.sum(axis=2)
+    losses = np.where(present, losses + np.log(total), 0.0).sum(axis=1)
+    weights = part.weights[:, None] * present
+    found *= (-weights / total)[..., None]
+    sites = np.arange(len(total))[:, None], np.arange(total.shape[1])
+    found[(*sites, own[..., 0])] += weights
     return losses, found
 
 
