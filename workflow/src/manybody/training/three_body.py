@@ -40,8 +40,8 @@ HELD_OUT = 0.2  # share of the weight that is held out, and of the rest that cho
 FEWEST = 10  # clusters that are needed in either
 MATTERS = 0.01  # nats a site
 FACTORS = (64.0, 16.0, 4.0, 1.0)  # of the usual penalty of pairs, from which one is chosen
-NUMBERS = (1, 2, 4, 8, 12, 16, 24, 32, 64)  # of triples
-PENALTIES = (0.5, 1.0, 2.0)  # of squared tables, times K: all of them together have so much to vary
+NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # of triples
+PENALTIES = (0.5, 1.0, 2.0, 8.0)  # of squared tables, times K
 FIRMNESS = 5.0  # sequences of each combination of colours that a score takes as seen
 WORK = 5e10  # additions that the scores may take: some 20 s
 BLOCK = 2**20  # numbers of the products of pairs of sites that are held at a time
@@ -333,7 +333,7 @@ def _forms(part: Part, pairs: PairModel, draws, threads: int, wanted: tuple = ()
     if not wanted or wanted[0] == "triples":
         number = wanted[1] if wanted else NUMBERS[-1]
         triples = _screened(part, logits, pairs, number, threads)
-        sizes = [(n, n * share) for n in NUMBERS for share in PENALTIES]
+        sizes = [(n, n * share) for n in NUMBERS if n <= len(triples) for share in PENALTIES]
         for size, strength in [wanted[1:]] if wanted else sizes:
             form = Triples(triples[:size], shares)
             start = np.zeros(math.prod(form.shape))
