@@ -46,6 +46,7 @@ ALPHABETS = {
 }
 AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M, not sequences
+BLANK = "\ufeff\n\t "  # around the text of a file
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
@@ -96,50 +97,106 @@ def make(
 
     `SourceError` names what cannot be read; nothing is written then.
     """
-    path, form = Path(source["file"]).expanduser(), source["format"]
-    stays = Unchanged([path])
-    names, letters, said = records(path, form)
-    digest = sha256(path)
-    stays.check()
-    rows = columns(letters, form)
-    tokens, as_gaps = encode(
-        path, names, rows, source["alphabet"], source.get("alphabet_confirmed") or False
+    path = Path(source["file"]).expanduser()
+    _, tokens, about = load(
+        path,
+        source["format"],
+        source["alphabet"],
+        source.get("alphabet_confirmed") or False,
+        source.get("reference"),
     )
-    _refuse_empty_columns(path, tokens)
-    named, aligned, numbers, numbered = reference(
-        path, names, letters, form, source.get("reference")
-    )
+    refuse_empty_columns(path, tokens)
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
     found = sequence_weights.neighbours(train, source["identity"], threads)
     each = 1.0 / found.counts
-    said = [
-        f"{len(tokens)} sequences of {tokens.shape[1]} columns ({form}, {source['alphabet']})",
-        *said,
-        "letters read as gaps: " + (listed(as_gaps) or "none"),
-        *_doubtful_columns(rows, form),
-        numbered,
-        f"{len(train)} are for training and count as {each.sum():.1f} (`identity`)",
-    ]
-    about = dict(
+    about |= dict(
         source=name, seed=source["seed"], identity=source["identity"],
         split_by=source["split"].get("by", "clusters"),
-        alphabet="-" + ALPHABETS[source["alphabet"]]["residues"], gap=GAP,
-        kind=source["alphabet"], format=form, file=str(path), file_sha256=digest,
-        ambiguous=sum(as_gaps.values()), records=len(tokens), said=said,
         sequences={key: len(part) for key, part in parts.items()},
         effective=float(each.sum()), clusters=clusters,
-        reference=named, aligned=aligned, numbers=numbers,
     )  # fmt: skip
+    about["said"].append(
+        f"{len(train)} are for training and count as {each.sum():.1f} (`identity`)"
+    )
     vocabulary = len(about["alphabet"])
     for key in SPLITS:
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
     sequence_weights.write(weights_file, each, out["train"], about)
-    return said
+    return about["said"]
 
 
 # --- Reading -------------------------------------------------------------------------------------
+
+
+def load(
+    path: Path, form: str, kind: str, confirmed: bool = False, record: str | None = None
+) -> tuple[list[str], np.ndarray, dict]:
+    """Names (N) and tokens (N, L) of all records of a file, and their document: alphabet, file and
+    its sha256, where columns are in the reference record, and sentences on what was read.
+
+    kind: an alphabet; confirmed: as of `encode`; record: the reference, the first by default.
+    """
+    stays = Unchanged([path])
+    names, letters, said = records(path, form)
+    digest = sha256(path)
+    stays.check()
+    rows = columns(letters, form)
+    tokens, as_gaps = encode(path, names, rows, kind, confirmed)
+    named, aligned, numbers, numbered = reference(path, names, letters, form, record)
+    said = [
+        f"{len(tokens)} sequences of {tokens.shape[1]} columns ({form}, {kind})",
+        *said,
+        "letters read as gaps: " + (listed(as_gaps) or "none"),
+        *_doubtful_columns(rows, form),
+        numbered,
+    ]
+    about = dict(
+        alphabet="-" + ALPHABETS[kind]["residues"], gap=GAP, kind=kind, format=form,
+        file=str(path), file_sha256=digest, ambiguous=sum(as_gaps.values()), records=len(tokens),
+        reference=named, aligned=aligned, numbers=numbers, said=said,
+    )  # fmt: skip
+    return names, tokens, about
+
+
+def format_of(path: Path) -> str:
+    """The format of a file by how it begins. FASTA is A3M where it says so (`#A3M#`), or has
+    lower-case letters without which all rows are of one length.
+
+    `SourceError` for a file that is no alignment, or of a format that has to be converted.
+    """
+    text = read_text(path).replace("\0", "")
+    looks = looks_like(text)
+    read = parsed(text, looks if looks in EXPECTED else "fasta", path)
+    if looks != "fasta":
+        return looks
+    rows = [row.rstrip("*") for name, row in read if not name.startswith(ANNOTATION)]
+    lengths = {len(row) for row in columns(rows, "a3m")}
+    inserts = any(row != row.upper() for row in rows) and len(lengths) == 1 and lengths != {0}
+    return "a3m" if inserts or text.lstrip().startswith("#A3M#") else "fasta"
+
+
+def alphabet_of(path: Path, form: str) -> str:
+    """The alphabet that the letters of a file are of. `SourceError` where several fit, or none."""
+    _, letters, _ = records(path, form)
+    raw = _bytes(columns(letters, form))
+    shares, bases = _explained(raw)
+    fits = [kind for kind, share in shares.items() if share >= EXPLAINED]
+    if not fits:
+        raise SourceError(f"{path}: {_no_alphabet(shares)}")
+    if len(fits) == 1 or bases["U"]:
+        return "rna" if bases["U"] and "rna" in fits else fits[0]
+    raise SourceError(
+        f"{path}: alphabet: its letters, {listed(bases)}, are those of {', '.join(fits)}; say "
+        "which it is: give `alphabet: protein`, `alphabet: dna` or `alphabet: rna` (T is read as U)"
+    )
+
+
+def consensus_structure(path: Path) -> str | None:
+    """The line `#=GC SS_cons` of a Stockholm file, one sign a column; None without one."""
+    found = re.findall(r"^#=GC[ \t]+SS_cons[ \t]+(\S+)", read_text(path), re.MULTILINE)
+    return "".join(found) or None
 
 
 def listed(counts: dict[str, int]) -> str:
@@ -288,7 +345,7 @@ def decoded(raw: bytes) -> str:
 
 def looks_like(text: str) -> str | None:
     """The format of a file by how it begins, A3M as FASTA; None where it is none of `BEGINS`."""
-    text = text.strip("\ufeff\n\t ") + "\n"
+    text = text.strip(BLANK) + "\n"
     return next((name for name, begins in BEGINS.items() if re.match(begins, text)), None)
 
 
@@ -297,7 +354,7 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
 
     `SourceError` where the text of the file `path` begins as another format.
     """
-    text = text.strip("\ufeff\n\t ") + "\n"
+    text = text.strip(BLANK) + "\n"
     looks = looks_like(text)
     if looks != ("fasta" if form == "a3m" else form):
         raise SourceError(
@@ -357,8 +414,7 @@ def encode(
     record and column of a letter that the alphabet does not know, and the alphabet that fits.
     """
     length = len(rows[0])
-    joined = re.sub(r"[^\x00-\x7f]", "\0", "".join(rows))  # no letter of any alphabet
-    raw = np.frombuffer(joined.upper().encode("ascii"), np.uint8)
+    raw = _bytes(rows)
     tokens = _colours(kind)[raw].reshape(-1, length)
     fits = _fitting(raw, kind, confirmed)
     unknown = np.argwhere(tokens == UNKNOWN)
@@ -382,26 +438,51 @@ def encode(
 def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
     """A sentence that names the alphabet that explains more of the letters (upper case), ambiguous
     ones included, or that of nucleic acids where they are read as proteins; '' if `kind` fits."""
-    counts = np.bincount(raw, minlength=256)
-    counts[[ord(letter) for letter in GAPS]] = 0
-    total = max(counts.sum(), 1)
-    shares = {name: counts[_colours(name) != UNKNOWN].sum() / total for name in ALPHABETS}
-    bases = {letter: counts[ord(letter)] for letter in "ACGTU"}
-    nucleic = sum(bases.values()) >= BASES * total and shares["rna"] >= EXPLAINED
+    shares, bases = _explained(raw)
+    nucleic = bases.total() >= BASES * max(_residues(raw).sum(), 1) and shares["rna"] >= EXPLAINED
     best = max(shares, key=shares.get)
     if nucleic:
         best = "rna" if bases["U"] > bases["T"] else "dna"
     sure = kind != "protein" or (confirmed and not bases["U"])
     if sure if nucleic else shares[best] <= shares[kind]:
         return ""
-    explained = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
     if shares[best] < EXPLAINED:
-        return f"no alphabet explains the letters ({explained}): is it an alignment?"
+        return _no_alphabet(shares)
+    explained = _percent(shares)
     why = f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {explained}"
     proteins = "; if they are proteins, give `alphabet_confirmed: true` as well"
     return f"the letters are those of {best} ({why}): give `alphabet: {best}`" + proteins * bool(
         nucleic and not bases["U"]
     )
+
+
+def _bytes(rows: list[str]) -> np.ndarray:
+    """The letters of all rows in upper case, a byte each; 0 is no letter of any alphabet."""
+    joined = re.sub(r"[^\x00-\x7f]", "\0", "".join(rows))
+    return np.frombuffer(joined.upper().encode("ascii"), np.uint8)
+
+
+def _residues(raw: np.ndarray) -> np.ndarray:
+    """How often each byte comes, gaps left out."""
+    counts = np.bincount(raw, minlength=256)
+    counts[[ord(letter) for letter in GAPS]] = 0
+    return counts
+
+
+def _explained(raw: np.ndarray) -> tuple[dict[str, float], Counter]:
+    """The share of the letters that each alphabet knows, and how often the bases come."""
+    counts = _residues(raw)
+    total = max(counts.sum(), 1)
+    shares = {name: counts[_colours(name) != UNKNOWN].sum() / total for name in ALPHABETS}
+    return shares, Counter({letter: int(counts[ord(letter)]) for letter in "ACGTU"})
+
+
+def _percent(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+
+
+def _no_alphabet(shares: dict[str, float]) -> str:
+    return f"no alphabet explains the letters ({_percent(shares)}): is it an alignment?"
 
 
 def _colours(kind: str) -> np.ndarray:
@@ -416,7 +497,7 @@ def _colours(kind: str) -> np.ndarray:
     return colours
 
 
-def _refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
+def refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
     empty = np.flatnonzero((tokens == GAP).all(axis=0)) + 1
     if len(empty):
         shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
@@ -430,11 +511,14 @@ def _refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
 # --- Splits --------------------------------------------------------------------------------------
 
 
-def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | None]:
+def split(
+    tokens: np.ndarray, source: dict, threads: int, labels: np.ndarray | None = None
+) -> tuple[dict, int | None]:
     """The rows of each split, ascending, and the number of clusters (None for a random split).
 
     By clusters, whole clusters in random order fill the test split and then the validation split
-    as long as they fit. All others, large ones among them, are for training.
+    as long as they fit. All others, large ones among them, are for training. labels: the cluster
+    (N,) of each of tokens (N, L), where it is known.
     """
     wanted = {
         key: max(2, round(source["split"][key] * len(tokens))) for key in ("test", "validation")
@@ -448,7 +532,8 @@ def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | N
         order = generator.permutation(len(tokens))
         groups, clusters = order[:, None], None
     else:
-        labels = sequence_weights.neighbours(tokens, source["identity"], threads).clusters
+        if labels is None:
+            labels = sequence_weights.neighbours(tokens, source["identity"], threads).clusters
         _, members = np.unique(labels, return_inverse=True)
         rows = np.argsort(members, kind="stable")
         groups = np.split(rows, np.cumsum(np.bincount(members))[:-1])

@@ -208,6 +208,10 @@ class PottsSource(Sampled):
             )
 
 
+Format = Literal["fasta", "a3m", "stockholm", "clustal", "lines"]
+Alphabet = Literal["protein", "rna", "dna"]
+
+
 class AlignmentShares(Shares):
     """Shares of the sequences, which sum to 1, and what is held out together."""
 
@@ -228,10 +232,10 @@ class AlignmentSource(SourceOptions):
     length: ClassVar[None] = None
     kind: Literal["alignment"]
     file: Text = key("The alignment, plain or gzip.")
-    format: Literal["fasta", "a3m", "stockholm", "clustal", "lines"] = key(
+    format: Format = key(
         "Its format; A2M is read as a3m, and lines has one sequence a line, as PSICOV and CCMpred."
     )
-    alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
+    alphabet: Alphabet = key("Letters; the gap is one more colour.")
     alphabet_confirmed: bool = key(
         "true: they are proteins, although their letters are those of DNA (A, C, G and T).", None
     )

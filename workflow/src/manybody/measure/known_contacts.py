@@ -44,7 +44,7 @@ WIDTHS = (
     "with i, j and d or p"
 )
 CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary structure
-BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>]*")
+BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*")
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
 # aligns more than half of two stretches of RNA.
@@ -79,7 +79,12 @@ CIF = (
     "pdbx_PDB_ins_code", "label_comp_id auth_comp_id", "group_PDB", "label_atom_id auth_atom_id",
     "label_alt_id", "occupancy", "type_symbol",
 )  # fmt: skip
+WORDS = {"protein": 4, "rna": 8, "dna": 8}  # letters in a row that few sequences share by chance
 WATER = ("HOH", "WAT", "DOD", "H2O", "SOL", "TIP", "TIP3", "TP3", "T3P", "SPC")
+
+
+class OtherRecord(SourceError):
+    """No chain of a structure is that of the reference record."""
 
 
 def make(
@@ -108,6 +113,16 @@ def read(
     distances, more = structure_distances(path, about, chain)
     known = ~np.isnan(distances)
     return known & (np.nan_to_num(distances, nan=np.inf) < TOUCH), known, distances, more
+
+
+def of_brackets(path: str | Path, signs: str, length: int) -> np.ndarray:
+    """The pairs (L, L, bool) of a secondary structure in brackets, or A and a of pseudoknots.
+    `SourceError` names the file that has it where it is not one of L columns."""
+    rows = _pairs_of_brackets(path, 1, signs, length)
+    i, j = np.array([fields for *_, fields in rows], int).reshape(-1, 2).T - 1
+    contacts = np.zeros((length, length), bool)
+    contacts[i, j] = contacts[j, i] = True
+    return contacts
 
 
 def _text(path: str | Path) -> str:
@@ -161,7 +176,7 @@ def structure_distances(
     residues = chains[name]
     least = math.ceil(IDENTICAL[kind] * min(len(record), len(residues)))
     if identical < least:
-        raise SourceError(
+        raise OtherRecord(
             f"{path}: chain {name} ({len(residues)} residues) and the record {about['reference']} "
             f"({len(record)} residues) agree in {identical} of them; expected at least {least}. "
             f"Name the record that the structure is of (`reference` of the source), or another "
@@ -188,6 +203,20 @@ def structure_distances(
     return distances, dict(
         chain=name, record=about["reference"], residues=len(sites), identical=identical, said=said
     )
+
+
+def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) -> str:
+    """The name of the record that has most words in common with the chains of a structure, the
+    first such; rows: aligned letters."""
+    size = WORDS[kind]
+
+    def words(letters: str) -> set[str]:
+        letters = _plain(re.sub("[-.~]", "", letters), kind)
+        return {letters[start : start + size] for start in range(len(letters) - size + 1)}
+
+    chains = _chains(path, kind)[0].values()
+    own = set().union(*(words("".join(one.letter or "-" for one in chain)) for chain in chains))
+    return names[max(range(len(rows)), key=lambda place: len(own & words(rows[place])))]
 
 
 # An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
@@ -488,10 +517,10 @@ def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) ->
     """The rows of a list of the pairs of a secondary structure, which starts the line."""
     opened, pairs, signs = defaultdict(list), [], line.split()[0]
     for site, sign in enumerate(signs, start=1):
-        if sign in CLOSES.values():
+        if sign in CLOSES.values() or sign.isupper():
             opened[sign].append(site)
-        elif sign in CLOSES:
-            pairs.append(((opened[CLOSES[sign]] or [0]).pop(), site))
+        elif sign in CLOSES or sign.islower():
+            pairs.append(((opened[CLOSES.get(sign, sign.upper())] or [0]).pop(), site))
     if len(signs) != length or any(opened.values()) or any(0 in pair for pair in pairs):
         expected = f"L = {length} signs, one for each column, and a partner of each bracket"
         raise _unlike(path, number, line, f"{expected}; found {len(signs)} signs")
