@@ -149,13 +149,14 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(
     scores: dict[str, np.ndarray], about: dict, truth: Truth | None, separation: int
 ) -> Tables:
+    """The tables of these scores, nan of pairs that no model has."""
     corrected, seed = scores["corrected"], about["seed"]
     i, j = np.triu_indices(len(corrected), 1)
     rows = [f"score of site {site}" for site in i + 1]
     parts = [points("a", rows, seed, j + 1.0, corrected[i, j])]
     asked, chance = 0, math.nan
     if truth is None:
-        values = corrected[contacts.best_pairs(corrected, separation)]
+        values = corrected[contacts.best_pairs(corrected, separation, np.isfinite(corrected))]
         ranks = np.arange(1, len(values) + 1)
         parts.append(points("b", "corrected score by rank", seed, ranks, values))
     else:
@@ -214,15 +215,21 @@ def title(about: dict, model: str = "") -> str:
     count = f"{about['sequences']} sequences"
     if about["weighted"]:
         count += f", which count as {about['effective']:.0f}"
-    heads = f"{about['heads']} head{'s' if about['heads'] > 1 else ''}"
-    return f"{about['source']}{model}: {heads}, {count}"
+    return f"{about['source']}{model}: {_couplings(about['heads'])}, {count}"
+
+
+def _couplings(heads: int | str) -> str:
+    """The couplings of a model of so many heads, or `full` ones, in words."""
+    return "full couplings" if heads == "full" else f"{heads} head{'s' if heads > 1 else ''}"
 
 
 @style.in_house_style
-def draw(tables: Tables):
-    """(a) the scores, with contacts if they are known; (b) precision, or the scores in order."""
-    figure = style.new(2, 3.7)
-    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+def draw(tables: Tables, upright: bool = False):
+    """(a) the scores, with contacts if they are known; (b) precision, or the scores in order; (b)
+    below (a) if `upright`."""
+    figure = style.new(1, 6.6) if upright else style.new(2, 3.7)
+    ratios = dict(height_ratios=(1.2, 1)) if upright else dict(width_ratios=(1.15, 1))
+    left, right = figure.subplots(2 if upright else 1, 1 if upright else 2, **ratios)
     _draw_map(figure, left, tables)
     (_draw_ranks if tables.truth is None else _draw_precision)(right, tables)
     right.set(xscale="log", xlim=(1, None))
@@ -237,12 +244,14 @@ def _draw_map(figure, axes, tables: Tables) -> None:
     edges = np.array((0.5, len(scores) + 0.5))
     upper = np.triu(np.ones(scores.shape, bool), 1)
     shown = upper | upper.T if truth is None else upper
-    most = np.quantile(scores[upper], DARKEST, method="lower")
-    most = most if most > 0 else max(scores[upper].max(), 1e-9)
+    most = np.nanquantile(scores[upper], DARKEST, method="lower")
+    most = most if most > 0 else max(np.nanmax(scores[upper]), 1e-9)
     looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
     image = axes.imshow(np.where(shown, scores, np.nan), cmap="Blues", vmin=0, vmax=most, **looks)
     label = dict(label="corrected score (nats)")
-    figure.colorbar(image, ax=axes, shrink=0.85, extend="both", pad=0.02, **label)
+    upright = figure.get_figheight() > figure.get_figwidth()
+    shrink = 0.6 if upright else 0.85  # no higher than the map
+    figure.colorbar(image, ax=axes, shrink=shrink, extend="both", pad=0.02, **label)
     axes.set(xlabel="site j", ylabel="site i", xlim=edges, ylim=edges[::-1])
     axes.spines[["top", "right"]].set_visible(True)
     axes.locator_params(integer=True)
@@ -313,11 +322,10 @@ def caption(inputs: Inputs, block: Block) -> str:
     weights = "".join(
         f", {name} {recipe[name]:g}" for name in ("ridge", "sparsity") if recipe.get(name)
     )
-    heads = model.get("heads") or 1
     return (
         "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
         f"{shown}\n\n"
-        f"One layer of {heads} head{'s' if heads > 1 else ''} on {origin}, run {block.seed}, "
+        f"One layer of {_couplings(model.get('heads') or 1)} on {origin}, run {block.seed}, "
         f"{recipe['name'].upper()}{weights}. The score of a pair is the Frobenius norm of its "
         "couplings in the zero-sum gauge, without the gap; the average product correction takes "
         "off what both sites have in common with all others.\n"
