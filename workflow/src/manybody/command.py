@@ -1,15 +1,23 @@
-"""The command `manybody`: what can be asked of a model in a folder, without a config."""
+"""The command `manybody`: what can be asked of an alignment or a model, without a config."""
 
 import argparse
+import os
+import re
+import shlex
 import sys
 from pathlib import Path
+
+OPTIONS = "alphabet|format|reference|chain|coverage|occupancy"  # of families
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command with `arguments`, those of the process by default; its exit status."""
     parser = argparse.ArgumentParser(prog="manybody")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_spectrum, add_jacobian, add_energies, add_mutations, add_generate):
+    added = (
+        add_family, add_spectrum, add_jacobian, add_energies, add_mutations, add_generate,
+    )  # fmt: skip
+    for add in added:
         add(commands)
     given = vars(parser.parse_args(arguments))
     run = given.pop("run")
@@ -18,12 +26,134 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         run(**given)
     except (Refusal, OSError) as error:
-        print(f"manybody: {error}", file=sys.stderr)
+        # What the config has as `key: value` is an option here.
+        said = re.sub(rf"`({OPTIONS})(?:: (\w+))?`", r"`--\1 \2`", str(error)).replace(" `", "`")
+        print(f"manybody: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("manybody: stopped; the same command goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+# --- A family ------------------------------------------------------------------------------------
+
+
+def add_family(commands) -> None:
+    """Adds the command `family` to those of the parser."""
+    one = commands.add_parser(
+        "family",
+        help="which sites of a family of proteins, RNA or DNA are in contact, from its alignment",
+        description="Fits a pair model to an alignment and writes a folder with a page "
+        "(index.html), the scores of all pairs, and the model. Give the same command again after "
+        "a stop: it goes on. docs/your-alignment.md says what comes out of it.",
+    )
+    one.add_argument("file", type=Path, metavar="FILE", help="the alignment, plain or gzip")
+    one.add_argument(
+        "--structure",
+        type=Path,
+        metavar="S",
+        help="known contacts: a structure (PDB, mmCIF), pairs, distances or a dot-bracket; without "
+        "it the SS_cons of a Stockholm file of RNA",
+    )
+    one.add_argument("--chain", metavar="C", help="of the structure (the one that agrees best)")
+    _add_effects(one)
+    one.add_argument(
+        "--alphabet", choices=("protein", "rna", "dna"), help="of the letters (found in the file)"
+    )
+    one.add_argument(
+        "--format",
+        choices=("fasta", "a3m", "stockholm", "clustal", "lines"),
+        help="of the file (found in it)",
+    )
+    one.add_argument(
+        "--reference", metavar="NAME", help="record whose residues name the sites (the first)"
+    )
+    one.add_argument(
+        "--occupancy",
+        type=_share,
+        default=0.7,
+        metavar="P",
+        help="share of sequences with a residue below which a column is left out (%(default)s)",
+    )
+    one.add_argument(
+        "--coverage",
+        type=_share,
+        default=0.5,
+        metavar="P",
+        help="share of the reference's columns below which a sequence is left out (%(default)s)",
+    )
+    one.add_argument(
+        "--identity",
+        type=_share,
+        default=0.8,
+        metavar="P",
+        help="share of equal columns from which sequences share their weight (%(default)s)",
+    )
+    one.add_argument(
+        "--separation",
+        type=_count,
+        metavar="N",
+        help="columns that pairs are apart at least (6 for proteins, 4 for RNA and DNA)",
+    )
+    one.add_argument("--threads", type=_count, metavar="N", help="of the fit (one for each core)")
+    one.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="where all goes (the file's name and -family)"
+    )
+    one.set_defaults(run=family)
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a share from 0 to 1")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"found {text}, expected a whole number from 1 on")
+    return int(text)
+
+
+def family(
+    file: Path,
+    structure: Path | None,
+    chain: str | None,
+    effects: Path | None,
+    offset: int,
+    format: str | None,
+    separation: int | None,
+    threads: int | None,
+    out: Path | None,
+    **reading,
+) -> None:
+    """Fits the family in a file, and writes its page, tables, picture and model to the folder
+    `out`; reading: options of `data.family.read`. `Refusal` says what cannot be used."""
+    from manybody.measure import family as measured, mutations
+    from manybody.report import family as page
+
+    threads = threads or len(os.sched_getaffinity(0))
+    found, truth = measured.opened(file, structure, chain, form=format, threads=threads, **reading)
+    name = found.about["source"]
+    folder = out or Path(f"{name}-family")
+    for said in (*found.about["said"], *(truth.said if truth else []), measured.memory(found)):
+        print(f"{name}: {said}")
+    if effects:  # refused before the fit, if it has to be
+        mutations.effects(measured.blank(found), effects, offset)
+    model = measured.fitted(found, folder / measured.MODEL, threads, f"Fitting {name}")
+    result = measured.found_in(found, model, truth, separation)
+    measured.write_tables(result, folder)
+    page.draw(result, folder)
+    asked = model, found.tokens, found.weights, effects, offset, folder / page.SCAN
+    agreement = write_mutations(*asked)
+    parts = [("Mutations", [page.SCANNED, *agreement], page.SCAN)]
+    record = measured.record(result) | {"effects": agreement}
+    print(page.write(folder, record, shlex.join(["manybody", *sys.argv[1:]]), parts))
+    for sentence in measured.answers(record):
+        print(f"  {sentence}")
+    if record["brackets"]:
+        print(record["record"], record["brackets"], sep="\n")
 
 
 # --- A language model ----------------------------------------------------------------------------
@@ -269,6 +399,11 @@ def add_mutations(commands) -> None:
         "Writes and draws the change of log p, in nats, by each single mutation of the reference "
         "sequence; with --effects how well it ranks measured effects.",
     )
+    _add_effects(one)
+    one.set_defaults(run=mutations)
+
+
+def _add_effects(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--effects",
         type=Path,
@@ -282,7 +417,6 @@ def add_mutations(commands) -> None:
         metavar="N",
         help="added to its positions they are residue numbers of the reference (%(default)s)",
     )
-    one.set_defaults(run=mutations)
 
 
 def mutations(
@@ -290,23 +424,40 @@ def mutations(
 ) -> None:
     """Writes `out`.csv, .pdf and .png, and with a table of effects `out`-effects.csv. `Refusal`
     says what cannot be used."""
+    from manybody.measure.mutations import opened
+
+    effects_said = write_mutations(*opened(model, alignment), effects, offset, out)
+    print(f"{out}.csv, {out}.pdf, {out}.png")
+    if effects_said:
+        print(f"{out}-effects.csv", *effects_said, sep="\n  ")
+
+
+def write_mutations(
+    found,
+    family,
+    weights,
+    effects: Path | None,
+    offset: int,
+    out: Path,
+) -> list[str]:
+    """Writes what `mutations` does of a pair model, tokens (N, L) of its family and their weights,
+    None where there are none; returns sentences on the effects."""
     from manybody.io.tables import write_csv
     from manybody.measure import mutations as measured
     from manybody.measure.contacts import site_names
     from manybody.papers import style
     from manybody.papers.your_family import scan
 
-    found, family, weights = measured.opened(model, alignment)
     logs = None if family is None else measured.site_logs(family, weights, found.vocabulary)
     table = effects and measured.effects(found, effects, offset, logs)
     changes, own = measured.scan(found), measured.reference(found)
     write_csv(measured.listed(found, changes), out.with_name(f"{out.name}.csv"))
     sites = site_names(found.about, found.length)
     style.save(scan.draw(changes, own, sites, found.about["alphabet"]), out)
-    print(f"{out}.csv, {out}.pdf, {out}.png")
-    if table is not None:
-        write_csv(table, out.with_name(f"{out.name}-effects.csv"))
-        print(f"{out}-effects.csv", *measured.answers(table), sep="\n  ")
+    if table is None:
+        return []
+    write_csv(table, out.with_name(f"{out.name}-effects.csv"))
+    return measured.answers(table)
 
 
 def add_generate(commands) -> None:

@@ -201,7 +201,8 @@ class Figures:
 
     def page_texts(self) -> dict[str, str]:
         """sha256 of what a page's job reads of the checkout: template and default config."""
-        texts = ("config/config.yaml", "workflow/report/page.html")
+        style = "workflow/src/manybody/report/house.css"
+        texts = ("config/config.yaml", "workflow/report/page.html", style)
         return {name: sha256(CHECKOUT / name) for name in texts}
 
     def config_digest(self) -> str:

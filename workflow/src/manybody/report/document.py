@@ -50,13 +50,6 @@ def write(
     judged = scorecard.gathered(claims)
     carded = [card for path in cards for card in measured.read(path)]
     said = [claim for claims in judged.values() for claim in claims]
-    environment = Environment(
-        loader=FileSystemLoader(CHECKOUT / "workflow" / "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     shown = []
     for paper, figure in figures:
         stem = out.parent / "figures" / paper / figure
@@ -81,7 +74,8 @@ def write(
     ranks = [claim.id.rpartition("/")[0] for claim in scorecard.ranked(said)]
     places = {name: place for place, name in enumerate(dict.fromkeys(ranks))}
     first = sorted(shown, key=lambda figure: places.get(figure["path"], len(places)))[:FIRST]
-    text = environment.get_template(TEMPLATE).render(
+    page = templates().get_template(TEMPLATE)
+    text = page.render(
         results=", ".join(
             [
                 config["results"],
@@ -118,6 +112,17 @@ def write(
     )
     with atomic(out) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def templates() -> Environment:
+    """The templates of pages, in the checkout, and those that an installed package has too."""
+    return Environment(
+        loader=FileSystemLoader([CHECKOUT / "workflow" / "report", Path(__file__).parent]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def inline(path: str | Path, share: int) -> dict:

@@ -1,0 +1,403 @@
+"""What a pair model says of a family: scores of its pairs, contacts, held-out sequences.
+
+The model is fitted to all sequences by pseudo-likelihood (docs/science/potts.md, section 5). A fit
+to four fifths of them, whole clusters of similar sequences, says what the couplings are worth for
+the others. Scores and contacts are of columns of the file.
+"""
+
+import hashlib
+import math
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from manybody.data import SourceError, alignment
+from manybody.data.family import Family, depth, read
+from manybody.data.pair_formats import write_casp
+from manybody.data.pair_model import PairModel
+from manybody.io.atomic import ArtifactError, atomic, read_json, sha256, to_json, write_json
+from manybody.io.code_digest import code_digest
+from manybody.io.progress import Progress
+from manybody.io.refusal import Refusal
+from manybody.measure import contacts, known_contacts, mutations
+from manybody.training import pair_fit
+
+HELD_OUT = 0.1  # share of each of the two splits that are held out
+SEED = 0
+CHUNK = 512  # sequences whose logits are worked out at once
+FAR = (12, 24)  # separations of pairs beside the least one
+NEAREST = {"protein": 6, "rna": 4, "dna": 4}
+PARTS = (5, 2, 1)  # the best L / n pairs count
+BRACKETS = ("()", "[]", "{}", "<>", "Aa", "Bb", "Cc", "Dd")
+MODEL, RECORD = "model.safetensors", "family.json"
+TABLES = ("contacts.csv", "precision.csv", "contacts.rr", "family.fasta")
+SHOWN = 5  # best pairs that are named
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Contacts and known pairs (L, L, bool) of all columns of the file, and sentences on them."""
+
+    contacts: np.ndarray
+    known: np.ndarray
+    said: list[str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A family, its model, scores (L, L) of all columns of the file before and after the average
+    product correction, nan where a column is left out, and how many of the best pairs are contacts.
+
+    precision: a row each of `separation`, `part` (L/5), `pairs`, `share`, `error` (binomial) and
+    `chance`, the share of all these pairs; empty where nothing is known.
+    """
+
+    family: Family
+    model: PairModel
+    raw: np.ndarray
+    scores: np.ndarray
+    separation: int
+    truth: Truth | None
+    precision: pd.DataFrame
+
+    @property
+    def best(self) -> list[tuple[int, int]]:
+        """The best L / 2 pairs (from 0) of columns at least `separation` apart."""
+        known = np.isfinite(self.scores)
+        first, second = contacts.best_pairs(self.scores, self.separation, known)
+        count = self.model.length // 2
+        return list(zip(first[:count].tolist(), second[:count].tolist(), strict=True))
+
+
+def opened(
+    path: str | Path, structure: str | Path | None, chain: str | None = None, **reading
+) -> tuple[Family, Truth | None]:
+    """A family, read with the options `reading` of `data.family.read`, and what is known of it.
+
+    If no reference is named and a structure is not that of the first record, it is the record that
+    is most like the structure.
+    """
+    family = read(path, **reading)
+    try:
+        return family, truth_of(family, structure, chain)
+    except known_contacts.OtherRecord:
+        if reading.get("reference") is not None:
+            raise
+    about = family.about
+    records = alignment.read(Path(about["file"]), about["format"])
+    named = known_contacts.record_like(structure, *records, about["kind"])
+    family = read(path, **reading | {"reference": named})
+    return family, truth_of(family, structure, chain)
+
+
+def truth_of(family: Family, path: str | Path | None, chain: str | None = None) -> Truth | None:
+    """What is known of the pairs of a family: from a file, else the alignment's own consensus
+    structure, if it has one of RNA or DNA. `SourceError` says what does not fit."""
+    length = len(family.whole["numbers"])
+    if path is not None:
+        near, known, _, more = known_contacts.read(path, family.whole, length, chain)
+        return Truth(near, known, more["said"])
+    if family.structure is None or family.about["kind"] == "protein":
+        return None
+    near = known_contacts.of_brackets(family.about["file"], family.structure, length)
+    said = [f"{near.sum() // 2} pairs of the alignment's own SS_cons, no others in contact"]
+    return Truth(near, ~np.eye(length, dtype=bool), said) if near.any() else None
+
+
+# --- Fit -----------------------------------------------------------------------------------------
+
+
+def memory(family: Family) -> str:
+    """A sentence on the memory of the fit; `Refusal` where the machine has less."""
+    import psutil
+
+    needed = pair_fit.memory(len(family.about["columns"]), family.vocabulary)
+    there = psutil.virtual_memory().total
+    said = f"the fit needs about {needed / 2**30:.1f} GB of memory"
+    if needed > there:
+        raise Refusal(
+            f"{family.about['file']}: {said}, this machine has {there / 2**30:.1f} GB; leave out "
+            "columns (raise `occupancy`), or take a larger machine"
+        )
+    return said
+
+
+def fitted(
+    family: Family, path: Path | None, threads: int = 1, label: str = "", apart: bool = True
+) -> PairModel:
+    """The model of all sequences, whose document has `held_out` if `apart`. It is kept in the file
+    `path`, if one is given, and the same family is not fitted again.
+
+    `held_out`: the mean loss of sequences that another fit did not see, in nats a residue, its
+    standard error, that of single-site frequencies, and the number of sequences; or, under `why`,
+    why there is none.
+    """
+    about = family.about | {"fit": dict(of="all sequences", code=code_digest(pair_fit.__file__))}
+    model = _kept(path, about) if path else None
+    if model is None:
+        model = replace(_fit(family, slice(None), threads, label), about=about)
+        if path:
+            model.save(path)
+    if apart and "held_out" not in model.about:
+        found = held_out(family, threads, f"{label}, four fifths" if label else "")
+        model = replace(model, about=about | {"held_out": found})
+        if path:
+            model.save(path)
+    return model
+
+
+def blank(family: Family) -> PairModel:
+    """A model of the sites of a family without fields or couplings, which takes no memory."""
+    length, vocabulary = family.tokens.shape[1], family.vocabulary
+    couplings = np.broadcast_to(np.float32(0), (length, length, vocabulary, vocabulary))
+    return PairModel(np.zeros((length, vocabulary)), couplings, family.about)
+
+
+def _kept(path: Path, about: dict) -> PairModel | None:
+    """The model in a file if it was fitted to the same family by the same code."""
+    try:
+        model = PairModel.load(path)
+    except (ArtifactError, OSError):
+        return None
+    return model if {**model.about, **about} == model.about else None
+
+
+def _fit(family: Family, rows, threads: int, label: str) -> PairModel:
+    return pair_fit.fit(
+        family.tokens[rows],
+        family.vocabulary,
+        family.weights[rows],
+        threads=threads,
+        label=label,
+    )
+
+
+def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
+    """What `fitted` says of sequences that were not fitted."""
+    shares = dict(validation=HELD_OUT, test=HELD_OUT)
+    source = dict(split=shares, seed=SEED, identity=family.about["identity"])
+    try:
+        parts, _ = alignment.split(family.tokens, source, threads, family.clusters)
+    except SourceError as error:
+        return {"why": str(error).partition(" Raise `identity`")[0]}
+    rows = np.concatenate([parts["validation"], parts["test"]])
+    model = _fit(family, parts["train"], threads, label)
+    seen = parts["train"]
+    logs = mutations.site_logs(family.tokens[seen], family.weights[seen], family.vocabulary)
+    tokens, weights, found = family.tokens[rows], family.weights[rows], []
+    for start in range(0, len(tokens), CHUNK):
+        part = tokens[start : start + CHUNK]
+        alone = np.tile(logs, (len(part), 1, 1))
+        found.append([residue_losses(one, part) for one in (model.logits(part), alone)])
+    losses, single = np.concatenate(found, axis=1)
+    mean, of_sites = (np.average(one, weights=weights) for one in (losses, single))
+    error = math.sqrt(((weights * (losses - mean)) ** 2).sum()) / weights.sum()
+    return dict(loss=float(mean), error=float(error), single=float(of_sites), sequences=len(rows))
+
+
+def residue_losses(logits: np.ndarray, tokens: np.ndarray, gap: int = alignment.GAP) -> np.ndarray:
+    """Mean of -log P(s_i) over the residues of each of tokens (N, L), in nats: (N,), from the
+    logits (N, L, q) of each site. A gap is no target, and P is that of residues."""
+    logits = np.where(np.arange(logits.shape[2]) == gap, -np.inf, logits)
+    logits -= logits.max(axis=2, keepdims=True)
+    own = np.take_along_axis(logits, np.asarray(tokens, np.int64)[..., None], axis=2)[..., 0]
+    residues = tokens != gap
+    losses = np.where(residues, np.log(np.exp(logits).sum(axis=2)) - own, 0.0)
+    return losses.sum(axis=1) / np.maximum(residues.sum(axis=1), 1)
+
+
+# --- Scores --------------------------------------------------------------------------------------
+
+
+def found_in(
+    family: Family, model: PairModel, truth: Truth | None, separation: int | None = None
+) -> Found:
+    """What a model says of a family; pairs nearer than `separation` columns do not count, by
+    default 6 of proteins and 4 of RNA and DNA."""
+    separation = NEAREST[family.about["kind"]] if separation is None else separation
+    norms = model.norms(alignment.GAP)
+    raw, scores = np.full((2, *2 * [len(family.whole["numbers"])]), np.nan)
+    raw[np.ix_(family.sites, family.sites)] = norms
+    scores[np.ix_(family.sites, family.sites)] = contacts.apc(norms)
+    rows = []
+    if truth is not None:
+        known = truth.known & np.isfinite(scores)
+        for apart in dict.fromkeys((separation, *(far for far in FAR if far > separation))):
+            rows += _precision(scores, truth.contacts, known, apart, model.length)
+    columns = ["separation", "part", "pairs", "share", "error", "chance"]
+    return Found(family, model, raw, scores, separation, truth, pd.DataFrame(rows, columns=columns))
+
+
+def _precision(
+    scores: np.ndarray, near: np.ndarray, known: np.ndarray, separation: int, length: int
+) -> Iterable[tuple]:
+    """Rows of `Found.precision` of pairs at least so far apart."""
+    shares = contacts.precision(scores, near, separation, known)
+    for part in PARTS if len(shares) else ():
+        count = min(max(1, length // part), len(shares))
+        share = float(shares[count - 1])
+        error = contacts.binomial_error(share, count)
+        name = f"L/{part}" if part > 1 else "L"
+        yield separation, name, count, share, error, float(shares[-1])
+
+
+def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:
+    """Pairs of sites, from 0 and the best first, as brackets: a site is in one pair at most, pairs
+    that cross stand in other brackets. What fits none is left out."""
+    signs, layers = ["."] * length, [[] for _ in BRACKETS]
+    for i, j in pairs:
+        free = (
+            (layer, held)
+            for layer, held in zip(BRACKETS, layers, strict=True)
+            if not any(i < a < j < b or a < i < b < j for a, b in held)
+        )
+        if signs[i] == signs[j] == "." and (chosen := next(free, None)):
+            (signs[i], signs[j]), held = chosen
+            held.append((i, j))
+    return "".join(signs)
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def write_tables(found: Found, folder: str | Path) -> None:
+    """Writes `TABLES` to a folder: the scores of all pairs with the names of the sites, how many
+    of the best are contacts, the scores as CASP's RR, and the sequences that were fitted."""
+    folder, family = Path(folder), found.family
+    paths = dict(zip(TABLES, (folder / name for name in TABLES), strict=True))
+    contacts.write_list(paths["contacts.csv"], frame(found), names_of(found))
+    with atomic(paths["precision.csv"]) as temporary:
+        found.precision.to_csv(temporary, index=False)
+    scores = np.nan_to_num(found.scores, nan=0.0)
+    write_casp(paths["contacts.rr"], scores, family.whole, found.separation)
+    with atomic(paths["family.fasta"]) as temporary:
+        rows = zip(family.names, family.letters(), strict=True)
+        temporary.write_text("".join(f">{name}\n{row}\n" for name, row in rows), "utf-8")
+
+
+def frame(found: Found) -> pd.DataFrame:
+    """A row for each pair i < j of columns of the file (from 1): `score` and `apc`."""
+    i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))
+    return pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
+
+
+def names_of(found: Found) -> list[str]:
+    """The names of all columns of the file."""
+    return contacts.site_names(found.family.whole, len(found.scores))
+
+
+def record(found: Found) -> dict:
+    """What a page says of a family, as JSON has it."""
+    about, names = found.family.about, names_of(found)
+    ratio, warning = depth(about)
+    keys = (
+        "kind",
+        "records",
+        "sequences",
+        "effective",
+        "identity",
+        "left_out",
+        "file",
+        "reference",
+    )
+    known = () if about["kind"] == "protein" else found.best
+    return {key: about[key] for key in keys} | dict(
+        name=about["source"], length=found.model.length, ratio=ratio, warning=warning,
+        held_out=found.model.about.get("held_out", {}), separation=found.separation,
+        precision=found.precision.to_dict("records"),
+        best=[f"{names[i]} and {names[j]}" for i, j in found.best[:SHOWN]],
+        brackets=dot_bracket(known, len(names)) if known else "",
+        record=found.family.whole["aligned"],
+        said=about["said"], known=found.truth.said if found.truth else [],
+    )  # fmt: skip
+
+
+def answers(record: dict) -> list[str]:
+    """Three sentences: what the best pairs are, what they are worth, and on how much they rest;
+    first one on measured effects, where there are any."""
+    apart = f"at least {record['separation']} apart"
+    half = next((row for row in record["precision"] if row["part"] == "L/2"), None)
+    best = f"The best pairs {apart} are {', '.join(record['best']) or 'none'}."
+    if half:
+        best = (
+            f"Of the best {half['pairs']} pairs {apart} (L/2), {100 * half['share']:.0f} ± "
+            f"{100 * half['error']:.0f} % are in contact, against {100 * half['chance']:.1f} % of "
+            "all."
+        )
+    held = record["held_out"]
+    worth = f"No sequences could be held out ({held.get('why')})."
+    if "loss" in held:
+        worth = (
+            f"The couplings predict a residue of {held['sequences']} held-out sequences at "
+            f"{held['loss']:.3f} ± {held['error']:.3f} nats, frequencies of single sites at "
+            f"{held['single']:.3f}."
+        )
+    counted = record["warning"] or (
+        f"{record['effective']:.0f} effective sequences are {record['ratio']:.1f} a site"
+    )
+    effects = [f"{said}." for said in record.get("effects", ())[1:2]]
+    return [
+        *effects,
+        best,
+        worth,
+        f"{record['sequences']} sequences of {record['length']} sites: {counted}.",
+    ]
+
+
+# --- Many families -------------------------------------------------------------------------------
+
+
+def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) -> list[dict]:
+    """Fits families one after the other; returns the record of each.
+
+    entries: `name`, `file` and `structure`, a file or None. Each family gets `folder`/name with
+    `TABLES` and its record, and the model where options["models"]. What has a record of the same
+    files, options and code is not fitted again. Where a family cannot be fitted, its record says
+    why under `failed`.
+    """
+    records = []
+    with Progress(len(entries), "families", "Fitting families") as progress:
+        for entry in entries:
+            out = Path(folder) / entry["name"]
+            try:
+                records.append(_one(entry, out, options, code))
+            except Exception as error:  # whatever is wrong with one, the others are fitted
+                if not isinstance(error, Refusal | OSError):
+                    traceback.print_exc()
+                for name in (RECORD, MODEL, *TABLES):
+                    (out / name).unlink(missing_ok=True)
+                said = str(error) or type(error).__name__
+                records.append(dict(name=entry["name"], file=entry["file"], failed=said))
+            progress.update(1)
+    return records
+
+
+def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
+    given = [Path(entry[key]) for key in ("file", "structure") if entry[key]]
+    digests = [sha256(path) if path.is_file() else "" for path in given]
+    made = hashlib.sha256(to_json([digests, options, code]).encode()).hexdigest()
+    if (kept := _recorded(out, made)) is not None:
+        return kept
+    family, truth = opened(entry["file"], entry["structure"], **options["reading"])
+    path = out / MODEL if options["models"] else None
+    model = fitted(family, path, apart=options["held_out"])
+    found = found_in(family, model, truth, options["separation"])
+    write_tables(found, out)
+    files = {name: sha256(out / name) for name in TABLES}
+    document = record(found) | dict(name=entry["name"], made=made, files=files)
+    write_json(out / RECORD, document)
+    return document
+
+
+def _recorded(out: Path, made: str) -> dict | None:
+    """The record in a folder whose tables are whole and made of the same."""
+    try:
+        kept = read_json(out / RECORD)
+        whole = all(sha256(out / name) == digest for name, digest in kept["files"].items())
+        return kept if whole and kept["made"] == made else None
+    except (ArtifactError, OSError, LookupError, TypeError, AttributeError):
+        return None
