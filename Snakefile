@@ -91,6 +91,7 @@ include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/inference.smk"
+include: "workflow/rules/families.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/page.smk"
 include: "workflow/rules/benchmarks.smk"
@@ -113,6 +114,7 @@ rule all:
         figures.files(),
         rules.write_scorecard.output,
         rules.write_page.output,
+        families.pages(),
 
 
 # All claims on one page.

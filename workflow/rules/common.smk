@@ -8,6 +8,7 @@ from manybody.io.atomic import sha256
 from manybody.io.code_digest import code_digest
 from manybody.models import ARCHITECTURES
 from manybody.papers import module_name
+from manybody.pipeline.families import Families
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.jobs import DRAWN, SEQUENCES_FIRST, WIDE, Jobs, growing
 from manybody.pipeline.models import Models
@@ -18,8 +19,9 @@ paths = Paths(config)
 sources = Sources(paths, checked)
 models = Models(paths, sources)
 figures = Figures(paths, sources, checked)
+families = Families(paths, checked)
 jobs = Jobs(paths, figures)
-paths, sources, models, figures = map(Asked, (paths, sources, models, figures))
+paths, sources, models, figures, families = map(Asked, (paths, sources, models, figures, families))
 
 RESULTS = paths.results
 SEQUENCES, HAMILTONIAN = paths.sequences, paths.hamiltonian
@@ -28,6 +30,7 @@ LOSSES, TRUTH, EQUATIONS = paths.losses, paths.truth, paths.equations
 SPECTRUM, DISPLACEMENTS = paths.spectrum, paths.displacements
 MAPS, CONTACTS, KNOWN = paths.maps, paths.contacts, paths.known
 THEORY, CURVE = paths.theory, paths.curve
+CHUNK, FAMILIES = paths.chunk, paths.families
 FIGURE = paths.figure
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
@@ -45,6 +48,8 @@ wildcard_constraints:
     split="|".join(SPLITS),
     theory="[A-Za-z0-9_.-]+",
     curve="[A-Za-z0-9_.-]+",
+    families="[A-Za-z0-9_.-]+",
+    chunk="[0-9]+",
 
 
 def named(names):

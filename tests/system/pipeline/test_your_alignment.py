@@ -1,5 +1,6 @@
 """docs/your-alignment.md, as a person follows it, on an RNA family with a planted stem."""
 
+import json
 import os
 import re
 import shlex
@@ -15,10 +16,14 @@ from repository import ROOT
 
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.pair_model import PairModel
+from manybody.measure.known_contacts import of_brackets
 
 pytestmark = pytest.mark.long
 
 PAGE = (ROOT / "docs" / "your-alignment.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"```bash\n(.*?)\n```", PAGE, re.DOTALL)
+PACKAGE = str(ROOT / "workflow" / "src")
 LENGTH = 20
 STEM = [(i, LENGTH + 1 - i) for i in range(1, 9)]  # columns, from 1
 PAIRED = np.array([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0.5], [1, 0, 0.5, 0]])  # A C G U
@@ -57,52 +62,92 @@ def hairpin(path):
 
 def follow(folder, command: str) -> str:
     """What a command of the page prints, in a folder of its own."""
-    words = shlex.split(command)
-    assert words[0] == "snakemake"
-    where = ["--snakefile", str(ROOT / "Snakefile")]
-    where += ["--workflow-profile", str(ROOT / "profiles" / "default")]
-    words = ["2" if word == "all" else word for word in words[1:]]
+    name, *words = shlex.split(command)
+    if name == "manybody":
+        words = ["-c", "import sys; from manybody.command import main; sys.exit(main())", *words]
+    else:
+        where = ["--snakefile", str(ROOT / "Snakefile")]
+        where += ["--workflow-profile", str(ROOT / "profiles" / "default")]
+        words = ["-m", "snakemake", *where, *("2" if word == "all" else word for word in words)]
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *where, *words],
-        cwd=folder, env={**os.environ, "COLUMNS": "200"}, text=True, check=False,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [sys.executable, *words],
+        cwd=folder, env={**os.environ, "COLUMNS": "200", "PYTHONPATH": PACKAGE}, text=True,
+        check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
     return done.stdout
 
 
+def pairs_of(signs: str) -> set[tuple[int, int]]:
+    found = np.argwhere(np.triu(of_brackets("printed", signs, len(signs))))
+    return {(i + 1, j + 1) for i, j in found.tolist()}
+
+
 def test_an_rna_family_without_and_with_a_structure(tmp_path):
-    first, structure = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (command,) = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
-    assert len(first.splitlines()) <= 5
-    (tmp_path / "family.yaml").write_text(first)
+    assert len(PAGE.split()) <= 700
     (tmp_path / "family.fasta").write_text(family())
-    output = follow(tmp_path, command)
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
-    assert set(jobs) == {
-        "read_alignment", "train_model_on_cpu", "score_contacts", "make_figure", "total",
-    }  # fmt: skip
-    results = tmp_path / "results" / "family"
-    named = re.findall(r"`(results/family/[^`]+\.(?:csv|pdf|parquet))`", PAGE)
-    assert len(named) == 3
-    assert all((tmp_path / name).is_file() for name in named)
-    listed = pd.read_csv(results / "contacts/family/family-map/seed-0.csv")
+    output = follow(tmp_path, COMMANDS[0])
+    results = tmp_path / "family-family"
+    rows = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
+    named = re.findall(r"`(\w+\.\w+)`", " ".join(rows))
+    assert len(named) == 8
+    assert all((results / name).is_file() for name in named)
+    listed = pd.read_csv(results / "contacts.csv")
     assert len(listed) == LENGTH * (LENGTH - 1) // 2
     best = listed[: len(STEM)]
     assert set(zip(best["i"], best["j"], strict=True)) == set(STEM)
     assert set(best.loc[best["i"] == 1, "site_i"] + best.loc[best["i"] == 1, "site_j"]) == {
         "G101C120"
     }
-    figure = pd.read_csv(results / "figures/potts/contacts.csv")
-    assert (figure["panel"] == "a").sum() == len(listed)
-    assert set(figure.loc[figure["panel"] == "b", "series"]) == {"corrected score by rank"}
+    record, signs = output.splitlines()[-2:]
+    assert record == "GGCUACGUAAUUACGUAGCC"
+    assert {(i, j) for i, j in STEM if j - i >= 4} <= pairs_of(signs)
+    held = PairModel.load(results / "model.safetensors").about["held_out"]
+    assert held["loss"] + 3 * held["error"] < held["single"]
 
     hairpin(tmp_path / "family.cif")
-    block = re.search(r"contacts: {.*?}", first)[0]
-    (tmp_path / "family.yaml").write_text(first.replace(block, structure.strip()))
-    output = follow(tmp_path, command)
-    assert "train_model" not in output
-    figure = pd.read_csv(results / "figures/potts/contacts.csv")
+    output = follow(tmp_path, COMMANDS[1])
+    assert "Fitting" not in output
+    shares = pd.read_csv(results / "precision.csv").set_index(["separation", "part"])["share"]
+    assert shares[4, "L/5"] == 1
+    page = (results / "index.html").read_text()
+    assert "100 ± 20 % of 4" in page
+    assert page.count("data:image/png;base64,") == 2
+
+
+def test_many_families_one_of_which_is_not_there(tmp_path):
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "families.yaml").write_text(text)
+    (tmp_path / "first.fasta").write_text(family())
+    hairpin(tmp_path / "first.cif")
+    (tmp_path / "families.txt").write_text("first.fasta\tfirst.cif\ngone.fasta\n")
+    follow(tmp_path, COMMANDS[2])
+    folder = tmp_path / "results" / "families" / "families" / "mine"
+    page = (folder / "index.html").read_text()
+    assert "1 families are fitted, 1 are not" in page
+    assert re.search(r"<td>gone</td><td>.*no such file: gone.fasta", page)
+    assert pd.read_csv(folder / "first" / "precision.csv")["share"][0] == 1
+    # What was fitted before a kill is not fitted again.
+    made = (folder / "first" / "family.json").stat().st_mtime_ns
+    (tmp_path / "results/families/family_chunks/mine/1.json").unlink()
+    follow(tmp_path, COMMANDS[2])
+    assert (folder / "first" / "family.json").stat().st_mtime_ns == made
+    assert (folder / "index.html").read_text().count("gone") == page.count("gone")
+
+
+def test_a_family_as_a_source_of_the_pipeline(tmp_path):
+    split = dict(train=0.8, validation=0.1, test=0.1)
+    source = dict(kind="alignment", file="family.fasta", format="fasta", alphabet="rna")
+    source |= dict(identity=0.8, split=split, seed=0)
+    block = dict(source="family", model="family-map", seed=0, truth="family.cif")
+    config = dict(results="results/family", sources=dict(family=source))
+    config["figures"] = dict(potts=dict(contacts=block))
+    (tmp_path / "family.yaml").write_text(json.dumps(config))
+    (tmp_path / "family.fasta").write_text(family())
+    hairpin(tmp_path / "family.cif")
+    target = "results/family/figures/potts/contacts.csv"
+    follow(tmp_path, f"snakemake --cores all --configfile family.yaml -- {target}")
+    figure = pd.read_csv(tmp_path / target)
     shares = figure.loc[figure["series"] == "corrected score", "y"]
     assert shares.iloc[len(STEM) - 1] == 1
-    assert shares.iloc[-1] == pytest.approx(len(STEM) / len(listed))
+    assert shares.iloc[-1] == pytest.approx(2 * len(STEM) / LENGTH / (LENGTH - 1))

@@ -14,6 +14,7 @@ from manybody.config.compute import Compute
 from manybody.config.corpora import Corpus
 from manybody.config.curves import AnyCurve
 from manybody.config.evaluations import Evaluation
+from manybody.config.families import Families
 from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown, take_back
 from manybody.config.sources import Source
@@ -32,6 +33,7 @@ ONE_OF = {  # entries of a block, in messages
     "models": "a model",
 }
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
+NAMED += ("families",)
 
 
 class Config(Block):
@@ -57,6 +59,9 @@ class Config(Block):
     theory: dict[str, Theory] = key("What is computed without data, by name.")
     curves: dict[str, AnyCurve] = key(
         "Many small fits of factored attention to subsets of a source, by name."
+    )
+    families: dict[str, Families] = key(
+        "Lists of alignments that a pair model each is fitted to, by name."
     )
     figures: Block = key("What each figure draws, by paper.")
 

@@ -21,6 +21,8 @@ TEMPLATES = {  # below the folder of results
     "maps": "maps/{source}/{model}/seed-{seed}.parquet",
     "contacts": "contacts/{source}/{model}/seed-{seed}.parquet",
     "figure": "figures/{paper}/{figure}",
+    "chunk": "family_chunks/{families}/{chunk}.json",
+    "families": "families/{families}/index.html",
     "known": "known_contacts/{paper}/{figure}.parquet",
 }
 

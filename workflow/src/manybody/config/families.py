@@ -1,0 +1,42 @@
+"""The block `families`: alignments that a pair model is fitted to, many in one list."""
+
+from manybody.data.kinds import Alphabet, Format
+from manybody.io.options import Block, Count, Text, key, number
+
+
+class Families(Block):
+    """Alignments of one list, each fitted on its own; chunks of them are a job."""
+
+    listed: Text = key(
+        "A text file that names an alignment a line and, behind a tab, what is known of its "
+        "contacts, a structure or a list, if anything is. A family is called as its file, without "
+        "the ending."
+    )
+    chunk: Count = key("Families a job.", 50)
+    format: Format = key("Of all files; found in each by default.", None)
+    alphabet: Alphabet = key("Of all files; found in each by default.", None)
+    occupancy: number(ge=0, le=1) = key(
+        "Share of the sequences with a residue below which a column is left out.", 0.7
+    )
+    coverage: number(ge=0, le=1) = key(
+        "Share of the first record's columns below which a sequence is left out.", 0.5
+    )
+    identity: number(gt=0, le=1) = key(
+        "Share of equal columns, gaps included, from which sequences share their weight.", 0.8
+    )
+    separation: Count = key(
+        "Columns that a pair is apart at least; 6 for proteins and 4 for RNA and DNA by default.",
+        None,
+    )
+    held_out: bool = key(
+        "true: a second fit, to four fifths, says what couplings are worth for the others.", False
+    )
+    models: bool = key("true: the model of each family is kept too.", False)
+
+    @property
+    def options(self) -> dict:
+        """The options of `measure.family.fit_many`."""
+        keys = ("alphabet", "occupancy", "coverage", "identity")
+        reading = {key: getattr(self, key) for key in keys} | {"form": self.format}
+        own = ("separation", "models", "held_out")
+        return {key: getattr(self, key) for key in own} | {"reading": reading}
