@@ -96,3 +96,14 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatc
     assert {path.name for path in (masked / "out").iterdir()} == {
         f"{stem}.{ending}" for stem in ("mine", "mine-map") for ending in ("csv", "pdf", "png")
     }
+
+
+def test_an_alignment_of_two_alphabets_is_refused_with_the_option_that_decides(tmp_path, capsys):
+    path = tmp_path / "family.fasta"
+    path.write_text(">a\nGGCAT\n>b\nGGCTT\n")
+    assert command.main(["family", str(path), "--out", str(tmp_path / "out")]) == 1
+    assert "give `--alphabet protein`, `--alphabet dna` or" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit):
+        command.main(["family", str(path), "--occupancy", "70"])
+    assert "found 70, expected a share from 0 to 1" in capsys.readouterr().err

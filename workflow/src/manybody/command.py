@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         run(**given)
     except (Refusal, OSError) as error:
         # What the config has as `key: value` is an option here.
-        said = re.sub(rf"`({OPTIONS})(?:: (\w+))?`", r"`--\1 \2`", str(error)).replace(" `", "`")
+        said = re.sub(rf"`({OPTIONS})(?=`|: \w+`):?", r"`--\1", str(error))
         print(f"manybody: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
