@@ -210,28 +210,31 @@ class _Learning:
         return fitted.pearson >= self.settings["target"] and fits
 
     def _tested(self) -> dict:
-        """What new chains find from both starts, after as many sweeps as a few chains need until
-        their log p agree; those few themselves if they do not agree."""
-        tables, model, sweeps, apart = self._tables(), self._model({}), 0, math.inf
-        starts = self._begun(min(SCORED, self.settings["tested"]))
-        while apart > AGREE and sweeps < SETTLED:
-            more = sweeps or FIRST
+        """What new chains find from both starts: a few until their log p agree, then all until they
+        have what is asked for or those from data fall short."""
+        tables, model, sweeps = self._tables(), self._model({}), FIRST
+        starts, moved = self._begun(min(SCORED, self.settings["tested"])), 0
+        few = True
+        while True:
             for chains in starts.values():
-                chains.move(tables, more, self.threads)
-            scores = [model.scores(chains.tokens) for chains in starts.values()]
-            apart = float(abs(scores[0].mean() - scores[1].mean()) / (scores[0].std() or 1.0))
-            sweeps += more
-        if apart <= AGREE:
-            starts = self._begun(self.settings["tested"])
-            for chains in starts.values():
-                chains.move(tables, sweeps, self.threads)
-        fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
+                chains.move(tables, sweeps - moved, self.threads)
+            if few:
+                scores = [model.scores(chains.tokens) for chains in starts.values()]
+                apart = float(abs(scores[0].mean() - scores[1].mean()) / (scores[0].std() or 1.0))
+            fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
+            moved, enough = sweeps, {name: self._enough(each) for name, each in fitted.items()}
+            if few and apart <= AGREE:
+                starts, moved, few = self._begun(self.settings["tested"]), 0, False
+            elif sweeps >= SETTLED or (not few and (all(enough.values()) or not enough["data"])):
+                break
+            else:
+                sweeps *= 2
         found = " and ".join(
             f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
             for name, each in fitted.items()
         )
         return dict(
-            reached=apart <= AGREE and all(map(self._enough, fitted.values())),
+            reached=not few and all(enough.values()),
             reason=f"after {sweeps} sweeps the Pearson correlations are {found}, and the means of "
             f"log p {apart:.2f} standard deviations apart",
             pearson=min(each.pearson for each in fitted.values()),
