@@ -81,3 +81,16 @@ def test_new_sequences_are_written_with_what_they_are(folder, capsys):
     assert (folder / "generated.png").stat().st_size > 5000
     assert command.main(["generate", "other.dat"]) == 1
     assert "there was no Boltzmann learning" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_new_sequences_come_from_the_model_of_boltzmann_learning(folder, capsys):
+    """Not from that of the fit, which has not reached the target here."""
+    model = PairModel.load("own/model.safetensors")
+    model.save(folder / "own" / "boltzmann" / "model.safetensors")
+    about = {key: value for key, value in model.about.items() if key != "boltzmann"}
+    PairModel(model.fields, model.couplings, about).save(folder / "own" / "model.safetensors")
+    assert command.main(["generate", "own", "-n", "40"]) == 0
+    (folder / "own" / "boltzmann" / "model.safetensors").unlink()
+    assert command.main(["generate", "own", "-n", "40"]) == 1
+    assert "there was no Boltzmann learning" in capsys.readouterr().err

@@ -115,6 +115,27 @@ def test_an_rna_family_without_and_with_a_structure(tmp_path):
     assert page.count("data:image/png;base64,") == 2
 
 
+def test_new_sequences_and_three_body_terms_of_a_family(tmp_path):
+    (tmp_path / "family.fasta").write_text(family())
+    asked = f"{COMMANDS[0]} --boltzmann --three-body"
+    output = follow(tmp_path, asked)
+    assert "Boltzmann learning has reached its target" in output
+    # The law has pairs alone.
+    assert re.search(r"do they matter \(at least \.01\)\? (No|Undecided)\.", output)
+    page = (tmp_path / "family-family" / "index.html").read_text()
+    assert "Boltzmann learning has reached its target" in page
+    assert "Three-body terms add" in page
+    assert "Learning" not in follow(tmp_path, COMMANDS[0] + " --boltzmann")
+    follow(tmp_path, "manybody generate family-family -n 10000 --out new")
+    rows = (tmp_path / "new.fasta").read_text().split()[1::2]
+    paired = [{row[i - 1] + row[j - 1] for row in rows} for i, j in STEM]
+    assert len(rows) == 10_000
+    assert all({"GC", "CG", "AU", "UA"} <= pairs for pairs in paired)
+    table = pd.read_csv(tmp_path / "new-statistics.csv").set_index("statistic")
+    # As many sequences as the target was tested with, other ones.
+    assert table.loc["c_2", "correlation"] > 0.94
+
+
 def test_many_families_one_of_which_is_not_there(tmp_path):
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "families.yaml").write_text(text)

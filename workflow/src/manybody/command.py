@@ -96,6 +96,17 @@ def add_family(commands) -> None:
         metavar="N",
         help="columns that pairs are apart at least (6 for proteins, 4 for RNA and DNA)",
     )
+    one.add_argument(
+        "--boltzmann",
+        action="store_true",
+        help="also learn a model whose samples have the family's pair correlations, of which "
+        "`manybody generate` draws new sequences",
+    )
+    one.add_argument(
+        "--three-body",
+        action="store_true",
+        help="also say whether three-body terms predict held-out sequences better",
+    )
     one.add_argument("--threads", type=_count, metavar="N", help="of the fit (one for each core)")
     one.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where all goes (the file's name and -family)"
@@ -124,6 +135,8 @@ def family(
     offset: int,
     format: str | None,
     separation: int | None,
+    boltzmann: bool,
+    three_body: bool,
     threads: int | None,
     out: Path | None,
     **reading,
@@ -148,9 +161,13 @@ def family(
     asked = model, found.tokens, found.weights, effects, offset, folder / page.SCAN
     agreement = write_mutations(*asked)
     parts = [("Mutations", [page.SCANNED, *agreement], page.SCAN)]
+    if boltzmann:
+        parts.append(("New sequences", [measured.learned(found, model, folder, threads)], None))
+    if three_body:
+        parts.append(("Three-body terms", [measured.three_body(found, threads)], None))
     record = measured.record(result) | {"effects": agreement}
     print(page.write(folder, record, shlex.join(["manybody", *sys.argv[1:]]), parts))
-    for sentence in measured.answers(record):
+    for sentence in (*measured.answers(record), *(said for _, [said], _ in parts[1:])):
         print(f"  {sentence}")
     if record["brackets"]:
         print(record["record"], record["brackets"], sep="\n")
@@ -489,7 +506,7 @@ def generate(
     from manybody.papers import style
     from manybody.papers.your_family import panel
 
-    found, family, weights = mutations.opened(model, alignment)
+    found, family, weights = mutations.opened(model, alignment, learned=True)
     tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
     with atomic(out.with_name(f"{out.name}.fasta")) as temporary:
         rows = mutations.letters_of(tokens, found.about)

@@ -34,6 +34,7 @@ NEAREST = {"protein": 6, "rna": 4, "dna": 4}
 PARTS = (5, 2, 1)  # the best L / n pairs count
 BRACKETS = ("()", "[]", "{}", "<>", "Aa", "Bb", "Cc", "Dd")
 MODEL, RECORD = "model.safetensors", "family.json"
+LEARNED = "boltzmann"  # the folder in that of a family that has the model of Boltzmann learning
 TABLES = ("contacts.csv", "precision.csv", "contacts.rr", "family.fasta")
 SHOWN = 5  # best pairs that are named
 
@@ -208,6 +209,43 @@ def residue_losses(logits: np.ndarray, tokens: np.ndarray, gap: int = alignment.
     residues = tokens != gap
     losses = np.where(residues, np.log(np.exp(logits).sum(axis=2)) - own, 0.0)
     return losses.sum(axis=1) / np.maximum(residues.sum(axis=1), 1)
+
+
+def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str:
+    """A sentence on Boltzmann learning from `model`, whose result is kept in `folder`; the same
+    model is not learned again."""
+    from manybody.training import boltzmann
+
+    out = folder / LEARNED
+    about = model.about | {"learned": code_digest(boltzmann.__file__)}
+    found = _kept(out / boltzmann.FILE, about)
+    if found is None:
+        start, label = replace(model, about=about), f"Learning {about['source']}"
+        data = start, family.tokens, family.weights, out
+        found = boltzmann.learn(*data, threads=threads, label=label)
+    ended = found.about["boltzmann"]
+    how = "has reached" if ended["reached"] else "has not reached"
+    return (
+        f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "
+        f"connected pair correlations of the family: {ended['reason']}."
+    )
+
+
+def three_body(family: Family, threads: int) -> str:
+    """A sentence on what three-body terms add to the pairs on held-out sequences."""
+    from manybody.training.three_body import compare
+
+    data = family.tokens, family.vocabulary, family.weights, family.clusters
+    label = f"Three-body terms of {family.about['source']}"
+    try:
+        found = compare(*data, threads=threads, label=label)
+    except ValueError as error:
+        return f"Whether three-body terms matter cannot be said: {error}."
+    return (
+        f"Three-body terms add {found.gain:.4f} ({found.low:.4f} to {found.high:.4f}, 95 %) nats a "
+        f"site on {found.held_out} held-out sequences; do they matter (at least .01)? "
+        f"{found.verdict.capitalize()}."
+    )
 
 
 # --- Scores --------------------------------------------------------------------------------------

@@ -33,17 +33,20 @@ COMPUTED = {"change": "the model", "single_site": "frequencies of single sites"}
 
 
 def opened(
-    path: str | Path, aligned: str | Path | None = None
+    path: str | Path, aligned: str | Path | None = None, learned: bool = False
 ) -> tuple[PairModel, np.ndarray | None, np.ndarray | None]:
     """The model in a folder of `manybody family`, or in a file of a format of `pair_formats`, and
     the tokens (N, L) and weights (N,) of its family, None where there is no alignment.
 
     aligned: a FASTA file with a column for each site of the model, the folder's own by default. Its
-    first record is the reference of a model that has none. `Refusal` says what does not fit.
+    first record is the reference of a model that has none. learned: the folder's model of Boltzmann
+    learning, where it has one. `Refusal` says what does not fit.
     """
     folder = Path(path)
     if folder.is_dir():
         path, aligned = folder / "model.safetensors", aligned or folder / "family.fasta"
+        if learned and (other := folder / "boltzmann" / path.name).is_file():
+            path = other
     model = pair_formats.read_model(path)
     if aligned is None:
         return model, None, None
