@@ -38,6 +38,7 @@ def test_connected_statistics_are_centred_moments_of_the_law(sites):
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
+@pytest.mark.long
 def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
     model = planted()
     every, p = law(model)

@@ -40,6 +40,7 @@ def by_formula(form, tokens, weights, vector) -> float:
     return total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gap", [None, 0, 3])
 @pytest.mark.parametrize(("words", "heads"), [(1, None), (3, None), (3, 2)])
 def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
@@ -65,6 +66,7 @@ def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
     assert np.linalg.norm(half - gradient) <= 1e-6 * np.linalg.norm(gradient)
 
 
+@pytest.mark.long
 def test_two_sites_have_the_couplings_of_their_counts():
     """Almost without penalty the fit of two sites is their table of counts."""
     rng = np.random.default_rng(2)
@@ -81,6 +83,7 @@ def test_two_sites_have_the_couplings_of_their_counts():
     np.testing.assert_allclose(shares / shares.sum(), counts / counts.sum(), atol=1e-6)
 
 
+@pytest.mark.long
 def test_enough_heads_are_full_couplings_and_fewer_fit_less():
     tokens, weights = sequences(90)
     family = pair_fit.Family(tokens, 5, weights)
@@ -95,6 +98,7 @@ def test_enough_heads_are_full_couplings_and_fewer_fit_less():
     assert np.linalg.matrix_rank(blocks, tol=1e-6) <= 2
 
 
+@pytest.mark.long
 def test_a_fit_is_the_same_on_two_threads_and_of_repeats_or_weights():
     tokens, _ = sequences(90)
     one = pair_fit.fit(tokens, 5)
@@ -105,6 +109,7 @@ def test_a_fit_is_the_same_on_two_threads_and_of_repeats_or_weights():
     np.testing.assert_array_equal(three.couplings, one.couplings)
 
 
+@pytest.mark.long
 def test_a_gap_that_does_not_count_is_neither_input_nor_target():
     """Of three sites, one of which is a gap in all sequences, two have the couplings that they have
     alone; rows of gaps add nothing."""

@@ -134,7 +134,7 @@ def conditional(
     return loss, penalty
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
 def _penalise(numbers, gradients, strength):
     total, factor = numbers.dtype.type(0), numbers.dtype.type(strength)
     for e in range(len(numbers)):
@@ -143,7 +143,7 @@ def _penalise(numbers, gradients, strength):
     return 0.5 * strength * total
 
 
-@njit(nogil=True, cache=True, fastmath=SUMS)
+@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
 def _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count):
     """The loss; adds gradients to those of the table and its base."""
     width = table.shape[1]
