@@ -299,7 +299,8 @@ BAD = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "which has no config.json"),
     "short positions": (
         lambda folder: own_models.model(max_position_embeddings=8).save_pretrained(folder),
-        "at most 8 positions, but the sequences have length 12; expected at most 8; lower",
+        "at most 8 positions, but the sequences have length 12, special tokens included; expected "
+        "at most 8; lower",
     ),
     "another |V|": (
         lambda folder: own_models.model(vocabulary=90).save_pretrained(folder),

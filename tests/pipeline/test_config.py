@@ -306,7 +306,7 @@ REFERRED = {
 }
 
 
-@pytest.mark.parametrize("block", NAMED)
+@pytest.mark.parametrize("block", REFERRED)
 def test_null_takes_an_entry_away(config, block):
     name, who = REFERRED[block]
     config[block]["spare"] = copy.deepcopy(config[block][name])

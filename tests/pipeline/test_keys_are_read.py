@@ -28,6 +28,7 @@ ROOMS = {
     "spectra": ["measure", "papers"],
     "papers": ["papers"],
 }
+OF_FAMILIES = ("pipeline/families.py", "config/families.py")
 ASKED = ("paths", "sources", "models", "figures", "jobs")  # by the rules
 CHECKS = ("misfits", "problems")
 
@@ -84,6 +85,12 @@ def readers(block: type[Block]) -> frozenset[str]:
         return reads(PACKAGE / path) | {"kind"}
     if block.__name__.endswith("Figures"):  # each key is a figure, which a module makes
         return frozenset(name for paper in papers.PAPERS for name in papers.figures(paper))
+    if module == "families":  # the rules read attributes, `options` names those of the job
+        trees = [ast.parse((PACKAGE / place).read_text(encoding="utf-8")) for place in OF_FAMILIES]
+        nodes = [node for tree in trees for node in ast.walk(tree)]
+        found = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        parts = [part for node in nodes if isinstance(node, ast.Tuple) for part in node.elts]
+        return frozenset(found | {part.value for part in parts if isinstance(part, ast.Constant)})
     found = frozenset()
     if "architecture" in block.model_fields:  # options are parameters of the network
         architecture = get_args(block.model_fields["architecture"].annotation)[0]

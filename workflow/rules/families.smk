@@ -19,7 +19,7 @@ rule fit_families:
     benchmark:
         f"{RESULTS}/usage/fit_families/{{families}}.{{chunk}}.jsonl"
     conda:
-        "../../envs/numerics.yaml"
+        "../../envs/learning.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(240),
@@ -43,7 +43,7 @@ rule write_families:
         f"{RESULTS}/logs/write_families/{{families}}.log",
     localrule: True
     conda:
-        "../../envs/figures.yaml"
+        "../../envs/learning.yaml"
     resources:
         mem_mb=growing(1000),
         runtime=growing(30),

@@ -78,7 +78,8 @@ def test_a_wheel_is_built_offline_and_works_from_where_it_lies(installed, tmp_pa
         (metadata,) = (n for n in opened.namelist() if n.endswith("METADATA"))
         text = opened.read(metadata).decode()
     source = WORKFLOW / "src"
-    package = (path for path in (source / "manybody").rglob("*") if path.suffix in (".py", ".json"))
+    kinds = (".py", ".json", ".html", ".css")
+    package = (path for path in (source / "manybody").rglob("*") if path.suffix in kinds)
     assert inside == {str(path.relative_to(source)) for path in package}
     assert len(re.findall(r"^Requires-Dist: ", text, re.MULTILINE)) == len(NEEDS)
     said = run(installed, tmp_path, "-c", PROGRAM, str(installed / "target"))

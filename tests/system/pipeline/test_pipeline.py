@@ -163,10 +163,10 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     assert {"train_model", "make_figure"} <= ran
     targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
     targets |= {"generators", "clones", "students", "headline", "headline_models"}
-    targets |= {"headline_clones", "advise"}
+    targets |= {"headline_clones", "advise", "families"}
     asked = {"benchmark_part", "install_peers", "write_figure_scorecard", "write_advice"}
     asked |= {"read_series", "take_tokenizer", "draw_sequences", "evaluate_truth"}
-    asked |= {"write_page_of_headline"}
+    asked |= {"write_page_of_headline", "fit_families", "write_families"}
     short = {figure for paper in papers.PAPERS for figure in papers.figures(paper)}
     assert rules - ran - (short - targets) == targets | asked
 

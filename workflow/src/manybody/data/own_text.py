@@ -79,7 +79,8 @@ def records(files: list[Path], bpe: Tokenizer) -> list[tuple[str, str]]:
         with path.open("rb") as opened:
             read = alignment.decoded(opened.read(READ)).replace("\0", "")
         form = alignment.looks_like(read)
-        if form not in FORMATS or (form == "lines" and _joins(bpe)):
+        of_letters = not _joins(bpe) and _kind(bpe) is not None
+        if form not in FORMATS or (form == "lines" and not of_letters):
             return []
         rows = alignment.parsed(read, form, path)
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
@@ -110,16 +111,23 @@ def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str
 
 def kind_of(bpe: Tokenizer) -> str:
     """What a tokenizer has a token of each residue of, the first of `alignment.ALPHABETS`."""
+    kind = _kind(bpe)
+    if kind is None:
+        raise SourceError(
+            f"found sequences of letters, but a tokenizer of {bpe.get_vocab_size()} tokens without "
+            f"one for each residue; expected them; write the sequences as the authors of the model "
+            f"do, with spaces between tokens, in a text without lines of '>'",
+            "tokenizer",
+        )
+    return kind
+
+
+def _kind(bpe: Tokenizer) -> str | None:
     known = bpe.get_vocab()
     for kind, letters in alignment.ALPHABETS.items():
         if any(known.keys() >= set(way(letters["residues"])) for way in SPELT[:2]):
             return kind
-    raise SourceError(
-        f"found sequences of letters, but a tokenizer of {len(known)} tokens without one for each "
-        f"residue; expected them; write the sequences as the authors of the model do, with spaces "
-        f"between tokens, in a text without lines of '>'",
-        "tokenizer",
-    )
+    return None
 
 
 def _joins(bpe: Tokenizer) -> bool:
