@@ -279,7 +279,7 @@ def judge(kind, steps, path, change):
     assert named, lines
     line = named[0]
     if kind == "missing":
-        assert ": missing; " in line
+        assert re.search(r": missing(;| with .*;) expected", line), line
     elif kind == "misspelt":
         assert "this key is not known" in line
         assert f"did you mean {steps[-1]}?" in line or len(steps[-1]) < 3, line
