@@ -122,8 +122,11 @@ class Block(BaseModel):
         yield from ()
 
     def refused(self, path: str, expected: str, fix: str, why: str = "") -> tuple[str, str]:
-        """The key that `path` leads to, and a sentence on its value, behind which stands `why`."""
-        value = reduce(getattr, path.split("."), self)
+        """The key that `path` leads to, and a sentence on its value, behind which stands `why`.
+
+        A key that its block does not have counts as left out.
+        """
+        value = reduce(lambda block, key: getattr(block, key, None), path.split("."), self)
         return path, f"found {_shown(value)}{why}; expected {expected}; {fix}"
 
 
