@@ -24,10 +24,7 @@ CONFIGS = (
     (),
     ("smoke.yaml",),
     ("tiny.yaml",),
-    ("headline.yaml",),
-    ("controls.yaml",),
     ("truths.yaml",),
-    ("headline.yaml", "headline-second.yaml"),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),
     ("paper.yaml",),
@@ -48,7 +45,7 @@ FAULTS = {  # of a caption as plain text
 
 
 def test_every_figure_is_found_by_its_file_name():
-    assert {"fig1", "headline", "spectrum_truth"} <= set(papers.figures("simplicity"))
+    assert {"fig1", "truths", "spectrum_truth"} <= set(papers.figures("simplicity"))
     assert {"learning", "spectra"}.isdisjoint(papers.figures("simplicity"))
     assert papers.module_name("your-model", "map") == "manybody.papers.your_model.map"
     with pytest.raises(ModuleNotFoundError, match="fig99"):
@@ -87,8 +84,6 @@ def test_keys_of_the_demo_are_those_of_the_files_of_a_job():
 def of_config(*overlays, config=None) -> Figures:
     config = config or load(*overlays)
     take_away(config)
-    if "second" in config["corpora"]:
-        config["corpora"]["second"] = OWN  # its text is given by path
     paths, checked = Paths(config), check(config)
     return Figures(paths, Sources(paths, checked), checked)
 

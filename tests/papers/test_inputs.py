@@ -32,13 +32,6 @@ FIG3 = {
     "evaluation": "bert", "seeds": [1], "generators": ["n2-test"], "test": "own",
     "chains": ["n4"], "pairs": [], "control": "o",
 }  # fmt: skip
-HEADLINE = [
-    {
-        "evaluation": name, "control": "o", "generators": ["n2-test"], "test": "own",
-        "comparisons": [{"late": ["n2"], "early": ["n2"]}],
-    }
-    for name in ("bert", "n2-test")
-]  # fmt: skip
 PART = {
     "source": "potts", "networks": [{"model": "n1", "seeds": [0, 2]}],
     "protocols": [{"model": "n1", "seeds": [2, 3]}], "lines": ["pair"], "truth": "true",
@@ -74,8 +67,6 @@ def asked(paper: str, figure: str, block: dict) -> dict[str, list[str]]:
             {"losses": ["bert/1", "n2-test/0"], "runs": ["bert/1", "n2-test/0"],
              "clones": ["n2", "n2-norm", "n4"]},
         ),
-        ("simplicity/headline", {"corpora": HEADLINE},
-         {"losses": ["bert/0", "bert/1", "n2-test/0"]}),
         # A staircase comes with each run once.
         (
             "simplicity/fig2", PART,

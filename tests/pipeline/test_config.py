@@ -32,11 +32,9 @@ def put(config, path, value):
         ([], {"simplicity", "potts", "multi-index"}),
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
-        (["headline.yaml"], None),
-        (["controls.yaml"], None),
         (["truths.yaml"], None),
-        (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
-        (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
+        (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
+        (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
         (["own-text.yaml", "quick.yaml"], {"fig1", "fig3", "fig4", "fig5", "table1"}),
         (
             ["own-text.yaml", "own-spectrum.yaml", "quick.yaml"],
@@ -52,9 +50,7 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize(
-    "overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml", "truths.yaml"]
-)
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "truths.yaml"])
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -72,54 +68,6 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         assert quick["clones"][name]["chains"] < slow["clones"][name]["chains"]
     for name in ("own-bert", "own-gpt"):
         assert len(quick["evaluations"][name]["seeds"]) < len(slow["evaluations"][name]["seeds"])
-
-
-def test_the_second_corpus_is_given_by_path():
-    config = load("headline.yaml", "headline-second.yaml")
-    assert "corpora.second.files: missing" in refusal(config)
-    config["corpora"]["second"]["files"] = ["slice.txt"]
-    check(config)
-    config["corpora"]["second"] |= {"boundary": "marker", "marker": "<|endoftext|>"}
-    check(config)
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "expected"),
-    [
-        ("comparisons", [{"late": ["bert-9"], "early": ["wide-0"]}], "comparisons[0].late"),
-        ("comparisons", [{"late": ["bert-0"], "early": ["original"]}], "comparisons[0].early"),
-        ("generators", ["generator-n9"], "corpora[0].generators"),
-        ("test", "tests", "corpora[0].test"),
-        ("control", "text", "corpora[0].control"),
-        ("evaluation", "student", "corpora[0].evaluation"),
-    ],
-)
-def test_a_mistake_in_the_headline_is_named(path, value, expected):
-    config = load("headline.yaml")
-    config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
-    assert expected in refusal(config)
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "expected"),
-    [
-        ("spectrum", "n4", "controls.spectrum: found n4, of model n4; expected model bert"),
-        ("late", [600, 2999], "controls.late[1]: found 2999; expected checkpoints of bert"),
-        ("noise", ["original"], "controls.noise[0]: found original; expected one of the targets"),
-        ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
-        ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
-        ("series.targets", ["noise-10"], "series[0].targets[0]: found noise-10; expected one of"),
-        ("series.targets", ["raw-n9"], "series[0].targets[0]: found raw-n9; expected one of"),
-    ],
-)
-def test_a_mistake_in_the_crossed_design_is_named(path, value, expected):
-    config = load("controls.yaml")
-    block = config["figures"]["simplicity"]["controls"]
-    if path == "series.targets":
-        block["series"][0]["targets"] = value
-    else:
-        block[path] = value
-    assert expected in refusal(config)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +235,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "headline", "controls", "truths")
+    overlays = ("smoke", "paper", "lab", "truths")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

@@ -87,39 +87,12 @@ figures:
 """
 
 
-HEADLINE = {
-    "corpora": [
-        {
-            "evaluation": "bert",
-            "control": "original",
-            "generators": ["n2", "n2-wide", "n4", "bert-generator"],
-            "test": "test",
-            "comparisons": [{"late": ["bert"], "early": ["order-3-wide"]}],
-        }
-    ]
-}
-
-
-CONTROLS = {
-    "evaluation": "bert",
-    "control": "original",
-    "generators": ["n2", "n2-wide", "n4", "bert-generator"],
-    "test": "test",
-    "series": [{"label": "raw", "targets": ["order-3", "order-9", "bert"]}],
-    "twins": [["order-9-70", "order-9-unigram"]],
-    "spectrum": "bert",
-    "late": [600, 3000],
-}
-
-
 @cache
 def shipped():
     """The default config, laid over nothing; and with one entry of each kind it leaves out."""
     full = load()
     for block, entries in yaml.safe_load(MORE).items():
         full[block].update(entries)
-    full["figures"]["simplicity"]["headline"] = HEADLINE
-    full["figures"]["simplicity"]["controls"] = CONTROLS
     return load(), full
 
 

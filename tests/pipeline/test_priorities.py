@@ -107,22 +107,8 @@ def test_runs_that_no_figure_follows_are_refused(demo):
         demo.followed_runs("docs", "no")
 
 
-def test_figures_with_a_config_of_their_own_have_cards_of_their_own(demo):
-    assert demo.own() == []
-    own = figures("controls.yaml")
-    assert ("simplicity", "controls") in own.own()
-    cards = [key for key in own.carded if key.startswith("simplicity.controls.")]
-    shown = own.page_inputs([("simplicity", "controls")], "simplicity.controls.")
-    assert cards
-    assert len(shown["cards"]) == len(cards)
-    assert shown["figures"] == own.files_of("simplicity", "controls")
-
-
 def test_figures_have_short_names_where_one_paper_has_them(demo):
     short = {figure: paper for paper, figure in demo.short()}
     assert short["fig4"] == short["gradient_flow"] == "simplicity"
     assert short["contacts"] == "potts"
     assert not {"fig1", "fig2", "fig3", "fig5"} & short.keys()
-    own = figures("controls.yaml")
-    assert ("simplicity", "controls") in own.names()
-    assert "controls" not in [figure for _, figure in own.short()], "it has a rule"

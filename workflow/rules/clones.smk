@@ -5,8 +5,7 @@ Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.p
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
         with several temperatures;
-        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too;
-        results/cards/{paper}.{figure}.{source}.json for a figure that has a page of its own.
+        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too
 """
 
 
@@ -46,21 +45,21 @@ rule sample_clones:
 # All clones of a source in one job: each takes seconds, and paired chains are compared.
 rule describe_clones:
     input:
-        clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.cards][1])],
-        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.cards][1])],
+        clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.source][0])],
+        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.source][0])],
         n_grams=lambda wildcards: [
-            paths.split_path(name, "test") for name in figures.carded[wildcards.cards][2]
+            paths.split_path(name, "test") for name in figures.carded[wildcards.source][1]
         ],
-        train=lambda wildcards: paths.split_path(figures.carded[wildcards.cards][0], "train"),
-        test=lambda wildcards: paths.split_path(figures.carded[wildcards.cards][0], "test"),
+        train=lambda wildcards: paths.split_path(wildcards.source, "train"),
+        test=lambda wildcards: paths.split_path(wildcards.source, "test"),
     output:
         cards=CARDS,
     log:
-        f"{RESULTS}/logs/describe_clones/{{cards}}.log",
+        f"{RESULTS}/logs/describe_clones/{{source}}.log",
     benchmark:
-        f"{RESULTS}/usage/describe_clones/{{cards}}.jsonl"
+        f"{RESULTS}/usage/describe_clones/{{source}}.jsonl"
     wildcard_constraints:
-        cards=named(figures.carded),
+        source=named(figures.carded),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -72,9 +71,9 @@ rule describe_clones:
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
-            "describe_clones.py", *models.clone_modules(*figures.carded[wildcards.cards][1])
+            "describe_clones.py", *models.clone_modules(*figures.carded[wildcards.source][0])
         ),
     message:
-        "Describing the clones of {wildcards.cards}"
+        "Describing the clones of {wildcards.source}"
     script:
         "../scripts/describe_clones.py"

@@ -55,34 +55,6 @@ rule make_figure:
         "../scripts/make_figure.py"
 
 
-# Figures with a config of their own, in three pieces, of which each needs the one before: models,
-# clones, and the figure with its claims.
-for paper, own in figures.own():
-
-    rule:
-        name:
-            f"{own}_models"
-        input:
-            figures.inputs(paper, own)["runs"],
-        localrule: True
-
-    rule:
-        name:
-            f"{own}_clones"
-        input:
-            figures.inputs(paper, own)["clones"],
-        localrule: True
-
-    rule:
-        name:
-            own
-        input:
-            figures.files_of(paper, own),
-            f"{RESULTS}/scorecards/{paper}/{own}.md",
-            f"{RESULTS}/{paper}-{own}.html",
-        localrule: True
-
-
 # A figure by its name, where one paper of the config has it.
 for paper, figure in figures.short():
 

@@ -1,9 +1,8 @@
 """The page and the scorecard: what a run has to say, in one file each.
 
-Needs   the figures, with their claims and captions, and the clones of the config, or of one figure
+Needs   the figures, with their claims and captions, and the clones of the config
 Makes   results/scorecard.md, all claims; results/index.html: claims, figures with captions, cards of
-        clones, where the run comes from; results/{paper}-{figure}.html and
-        results/scorecards/{paper}/{figure}.md, the same of a figure with a config of its own
+        clones, where the run comes from
 """
 
 
@@ -25,21 +24,9 @@ rule write_scorecard:
         "../scripts/write_scorecard.py"
 
 
-# The claims of one figure: of a config that is run for that figure alone.
-use rule write_scorecard as write_figure_scorecard with:
-    input:
-        claims=[f"{FIGURE}.claims.csv"],
-    output:
-        scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
-    log:
-        f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
-    message:
-        "Gathering the claims of {wildcards.paper} {wildcards.figure}"
-
-
 rule write_page:
     input:
-        **figures.page_inputs(figures.names()),
+        **figures.page_inputs(),
     output:
         page=report(f"{RESULTS}/index.html", category="page"),
     log:
@@ -61,31 +48,3 @@ rule write_page:
     script:
         "../scripts/write_page.py"
 
-
-for paper, figure in figures.own():
-
-    rule:
-        name:
-            f"write_page_of_{figure}"
-        input:
-            **figures.page_inputs([(paper, figure)], f"{paper}.{figure}."),
-        output:
-            page=f"{RESULTS}/{paper}-{figure}.html",
-        log:
-            f"{RESULTS}/logs/write_page.{paper}.{figure}.log",
-        localrule: True
-        conda:
-            "../../envs/figures.yaml"
-        resources:
-            mem_mb=growing(1000),
-            runtime=growing(30),
-        params:
-            figures=[(paper, figure)],
-            shown={f"{paper}/{figure}": figures.shown_clones(paper, figure)},
-            config=figures.config_digest(),
-            texts=lambda wildcards: figures.page_texts(),
-            code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
-        message:
-            f"Writing the page of {paper} {figure}"
-        script:
-            "../scripts/write_page.py"

@@ -27,8 +27,6 @@ RECORDS = {
     "": "claims.csv",
     "lab": "lab/claims.csv",
     "wikitext": "lab/wikitext-claims.csv",
-    "headline": "headline/claims.csv",
-    "controls": "controls/claims.csv",
     "paper": "paper/potts-fig3-claims.csv",
 }
 FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")

@@ -155,18 +155,17 @@ def test_a_second_call_has_nothing_to_do(smoke):
 
 
 def test_every_rule_of_the_pipeline_ran(smoke):
-    """Benchmarks, their peers, a figure's own scorecard, advice and what reads models of others are
+    """Benchmarks, their peers, advice and what reads models of others are
     run on request; every other rule that is not a target is part of the smoke run."""
     smoke.run("--list-rules")
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
     assert {"train_model", "make_figure"} <= ran
     targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
-    targets |= {"generators", "clones", "students", "headline", "headline_models"}
-    targets |= {"headline_clones", "advise", "families"}
-    asked = {"benchmark_part", "install_peers", "write_figure_scorecard", "write_advice"}
+    targets |= {"generators", "clones", "students", "advise", "families"}
+    asked = {"benchmark_part", "install_peers", "write_advice"}
     asked |= {"read_series", "take_tokenizer", "draw_sequences", "evaluate_truth"}
-    asked |= {"write_page_of_headline", "fit_families", "write_families"}
+    asked |= {"fit_families", "write_families"}
     short = {figure for paper in papers.PAPERS for figure in papers.figures(paper)}
     assert rules - ran - (short - targets) == targets | asked
 

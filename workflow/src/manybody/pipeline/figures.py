@@ -15,7 +15,6 @@ from manybody.pipeline.sources import Sources
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 ENDINGS = ("pdf", "png", "csv", "claims.csv", "caption.rst")
-OWN = (("simplicity", "headline"), ("simplicity", "controls"))  # with a config of their own
 
 Name = tuple[str, str]  # paper, figure
 
@@ -33,14 +32,10 @@ class Figures:
         papers = figures if paper is None else [paper]
         return [(name, figure) for name in papers for figure in figures.get(name, {})]
 
-    def own(self) -> list[Name]:
-        """Figures that have targets and a page of their own."""
-        return [name for name in OWN if name in self.names()]
-
     def short(self) -> list[Name]:
-        """Figures whose name alone tells them, and no rule has: those of `own` have rules."""
+        """Figures whose name alone tells them."""
         named = [figure for _, figure in self.names()]
-        return [name for name in self.names() if named.count(name[1]) == 1 and name not in OWN]
+        return [name for name in self.names() if named.count(name[1]) == 1]
 
     def files(self, paper: str | None = None) -> list[str]:
         return [path for name in self.names(paper) for path in self.files_of(*name)]
@@ -168,35 +163,29 @@ class Figures:
         return set(map(self.paths.clone_model, self.clones()))
 
     @cached_property
-    def carded(self) -> dict[str, tuple[str, list, list]]:
-        """Source, chains and n-grams of each file of cards: of all figures, or of an own one's."""
+    def carded(self) -> dict[str, tuple[list, list]]:
+        """Chains and n-grams of each source, in whose file of cards they are."""
         found = {}
         described = [name for name, source in self.checked.sources.items() if source.carded]
-        own = {".".join(name) + ".": [name] for name in self.own()}
-        for prefix, names in {"": self.names(), **own}.items():
-            runs = [self.entry("evaluations", run) for run, _ in self.runs(names)]
-            targets = [target for run in runs for target in run["targets"].values()]
-            tested = {target.get("source") for target in targets}
-            for name in self.clones(names):
-                source = self.entry("clones", name)["source"]
-                found.setdefault(prefix + source, (source, [], []))[1].append(name)
-            for name in tested.intersection(described):
-                source = self.checked.sources[name].made_from
-                found.setdefault(prefix + source, (source, [], []))[2].append(name)
-        return {
-            key: (source, chains, sorted(grams)) for key, (source, chains, grams) in found.items()
-        }
+        runs = [self.entry("evaluations", run) for run, _ in self.runs()]
+        targets = [target for run in runs for target in run["targets"].values()]
+        tested = {target.get("source") for target in targets}
+        for name in self.clones():
+            found.setdefault(self.entry("clones", name)["source"], ([], []))[0].append(name)
+        for name in sorted(tested.intersection(described)):
+            found.setdefault(self.checked.sources[name].made_from, ([], []))[1].append(name)
+        return found
 
-    def page_inputs(self, names: list[Name], prefix: str = "") -> dict[str, list[str]]:
-        """Files that a page of figures shows; `prefix` is that of its files of cards."""
-        cards = [key for key, (source, *_) in self.carded.items() if key == prefix + source]
+    def page_inputs(self) -> dict[str, list[str]]:
+        """Files that the page shows."""
+        names = self.names()
         return {
             "figures": [path for name in names for path in self.files_of(*name)],
             "claims": self.claims_of(names),
-            "clones": [self.paths.clone_path(clone) for clone in self.clones(names)],
-            "cards": [self.paths.cards.format(cards=key) for key in cards],
-            "losses": self.tested_generators(names),
-            "ngrams": self.counted_sources(names),
+            "clones": [self.paths.clone_path(clone) for clone in self.clones()],
+            "cards": [self.paths.cards.format(source=source) for source in self.carded],
+            "losses": self.tested_generators(),
+            "ngrams": self.counted_sources(),
         }
 
     def page_texts(self) -> dict[str, str]:
@@ -209,21 +198,21 @@ class Figures:
         """A digest of the config, for a job that reads all of it."""
         return hashlib.sha256(to_json(self.config).encode()).hexdigest()[:16]
 
-    def tested_generators(self, names: list[Name] | None = None) -> list[str]:
+    def tested_generators(self) -> list[str]:
         """Losses of the clones' generators, from the figures' evaluations with the test split."""
-        clones = [self.entry("clones", clone) for clone in self.clones(names)]
+        clones = [self.entry("clones", clone) for clone in self.clones()]
         generators = [(clone["source"], clone["model"], clone["seed"]) for clone in clones]
         found = []
-        for name, seed in self.runs(names):
+        for name, seed in self.runs():
             run = self.entry("evaluations", name)
             test = any(target.get("split") == "test" for target in run["targets"].values())
             if test and (run["source"], run["model"], seed) in generators:
                 found.append(self.paths.losses.format(evaluation=name, seed=seed))
         return found
 
-    def counted_sources(self, names: list[Name] | None = None) -> list[str]:
+    def counted_sources(self) -> list[str]:
         """Losses of n-grams of the texts that clones are made of."""
-        cloned = {self.entry("clones", clone)["source"] for clone in self.clones(names)}
+        cloned = {self.entry("clones", clone)["source"] for clone in self.clones()}
         text = [source for source in self.sources.sources_with("ngrams.json") if source in cloned]
         return [self.sources.file_beside(source, "ngrams.json") for source in text]
 

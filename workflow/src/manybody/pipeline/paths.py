@@ -10,7 +10,7 @@ TEMPLATES = {  # below the folder of results
     "hamiltonian": "sequences/{source}/hamiltonian.safetensors",
     "model": "models/{source}/{model}/seed-{seed}/manifest.json",
     "clone": "clones/{source}/{clone}/manifest.json",
-    "cards": "cards/{cards}.json",
+    "cards": "cards/{source}.json",
     "losses": "losses/{evaluation}/seed-{seed}.parquet",
     "truth": "truths/{evaluation}.parquet",
     "theory": "theory/{theory}.parquet",
