@@ -23,13 +23,16 @@ def test_sources_that_are_drawn_of_others(asked):
 
 
 def test_n_grams_are_counted_in_one_split_and_tested_on_another():
-    config = configs.load("controls.yaml")
+    config = configs.load()
+    counts = {"train": 20, "validation": 10, "test": 10}
+    config["sources"]["bigrams"] = {
+        "kind": "n-gram-clone", "source": "docs", "order": 2, "smoothing": "kneser-ney",
+        "sequences": counts, "seed": 0,
+    }  # fmt: skip
     asked = Sources(Paths(config), check(config))
-    grams = next(name for name, source in asked.checked.sources.items() if source.carded)
-    made = asked.entry("sources", grams)["source"]
-    splits = [asked.paths.split_path(made, split) for split in ("train", "test")]
-    assert asked.drawn_from(grams) == splits
-    assert asked.module(grams) == "manybody.data.n_gram_clone"
+    splits = [asked.paths.split_path("docs", split) for split in ("train", "test")]
+    assert asked.drawn_from("bigrams") == splits
+    assert asked.module("bigrams") == "manybody.data.n_gram_clone"
 
 
 def test_true_conditionals_come_from_a_hamiltonian_or_from_rules(asked):

@@ -357,19 +357,6 @@ class NGramCloneSource(Derived):
             )
 
 
-class NoisySource(Derived):
-    """A text in which some tokens are noise, beside which clones are read."""
-
-    module = "manybody.data.noisy"
-    reads = ("train.parquet", "validation.parquet", "test.parquet")
-    kind: Literal["noisy"]
-    source: refers("sources", "text") = key("Source whose sequences they are, the first of each.")
-    share: Inside = key(
-        "Share of the tokens that are replaced, by draws of the training text's unigrams."
-    )
-    seed: Seed = key("Draws which, and by what.")
-
-
 KINDS: dict[str, type[SourceOptions]] = {
     "text": TextSource,
     "many-body": ManyBodySource,
@@ -378,5 +365,4 @@ KINDS: dict[str, type[SourceOptions]] = {
     "tree": TreeSource,
     "cut": CutSource,
     "n-gram-clone": NGramCloneSource,
-    "noisy": NoisySource,
 }

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from manybody import models
 from manybody.io import tables
-from manybody.io.options import Block, Reference, different, inside, key, numbered, refers
+from manybody.io.options import Block, Reference, inside, key, numbered, refers
 from manybody.measure import chains
 from manybody.models import labels
 from manybody.papers import inputs as needed
@@ -25,7 +25,6 @@ Run = numbered("seeds", "evaluation")  # a run of the student
 Targets = list[Target]
 Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
 CloneTarget = refers("targets", wanted="a clone", fits=lambda target, _: hasattr(target, "clone"))
-Kinds = different(CloneTarget)
 
 
 class StudentBlock(Block):
