@@ -47,4 +47,3 @@ rule write_page:
         "Writing the page of the run"
     script:
         "../scripts/write_page.py"
-
