@@ -1,4 +1,4 @@
-"""Trees, cuts and n-gram clones: how they fit to the sources they are made of."""
+"""Trees, code laws, cuts and n-gram clones: how they fit to the sources they are made of."""
 
 import pytest
 from configs import load, refusal
@@ -14,6 +14,10 @@ TRIGRAMS = {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "
 CUT = {"kind": "cut", "source": "many-body", "at": 2, "kept": "marginals"}
 TREE = {"kind": "tree", "depth": 4, "level": 0, "vocabulary": 4, "rules": {"deviation": 1.0}}
 
+CODE = {"kind": "code", "length": 9, "terms": [{"sites": [0, 2], "information": 0.2}]} | {
+    "groups": [{"order": 3, "count": 2, "coupling": -0.5}]
+}
+
 
 def with_sources(**made):
     config = load()
@@ -23,9 +27,10 @@ def with_sources(**made):
 
 
 def test_sizes_are_those_of_the_source_that_is_behind():
-    checked = check(with_sources(trigrams=TRIGRAMS, tree=TREE))
+    checked = check(with_sources(trigrams=TRIGRAMS, tree=TREE, code=CODE))
     assert sized("trigrams", checked) is checked.sources["docs"]
     assert (sized("tree", checked).vocabulary, sized("tree", checked).length) == (4, 16)
+    assert (sized("code", checked).vocabulary, sized("code", checked).length) == (2, 9)
 
 
 def test_an_evaluation_tests_on_a_source_of_the_same_sizes():
@@ -63,6 +68,24 @@ def test_a_target_of_another_source_is_called_by_its_name():
         ),
         ("tree", TREE | {"level": 5}, "tree.level: found 5; expected at most the depth 4"),
         ("trigrams", TRIGRAMS | {"order": 8}, "trigrams.order: found 8 with the |V| ="),
+        ("code", CODE | {"length": 8}, "code.length: found 8; expected at least 9, the sites"),
+        ("code", CODE | {"vocabulary": 9}, "code.vocabulary: found 9; expected a prime"),
+        ("code", CODE | {"keep": [2, 4]}, "code.keep: found [2, 4]; expected some of [2, 3]"),
+        (
+            "code",
+            CODE | {"terms": [{"sites": [0, 1], "information": 0.7}]},
+            "code.terms[0].information: found 0.7; expected less than ln |V| = 0.6931; lower it",
+        ),
+        (
+            "code",
+            CODE | {"terms": [{"sites": [0, 1], "information": 0.1, "coupling": 1.0}]},
+            "code.terms[0].information: found both of information and coupling; expected one",
+        ),
+        (
+            "code",
+            {"kind": "code", "length": 9},
+            "code.terms: missing, as groups are; expected one of them; give terms or groups",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(name, source, said):

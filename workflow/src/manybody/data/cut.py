@@ -58,8 +58,8 @@ class Cut:
 
 def interactions_kept(logs: np.ndarray, order: int) -> np.ndarray:
     """The distribution of log p's terms (|V|,) * L of at most `order` sites, in zero-sum gauge."""
-    basis, low = _basis(logs.shape[0]), _low(logs.shape, order)
-    return _normalised(_turned(np.where(low, _turned(logs, basis) / logs.size, 0.0), basis.T))
+    basis, low = orthonormal(logs.shape[0]), _low(logs.shape, order)
+    return _normalised(turned(np.where(low, turned(logs, basis) / logs.size, 0.0), basis.T))
 
 
 def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
@@ -68,69 +68,75 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
     Newton's method for the dual, log Z(t) - t . m, m the means of the basis' functions under p;
     its derivative is the difference of the means, and is at most `TOLERANCE` at the end.
     """
-    basis, low = _basis(logs.shape[0]), _low(logs.shape, order)
+    basis, low = orthonormal(logs.shape[0]), _low(logs.shape, order)
     low.flat[0] = False  # the constant
-    means = _turned(_normalised(logs), basis)[low]
+    means = turned(_normalised(logs), basis)[low]
     table = np.zeros(logs.shape)
 
     def spread(values: np.ndarray) -> np.ndarray:
         table[low] = values
-        return _turned(table, basis.T)
+        return turned(table, basis.T)
 
-    found = _turned(logs, basis)[low] / logs.size
-    dual, p, gradient = _dual(found, means, spread, low, basis)
+    def dual(found: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        logs = spread(found)
+        p, top = _normalised(logs), logs.max()
+        value = top + np.log(np.exp(logs - top).sum()) - found @ means
+        return value, turned(p, basis)[low] - means, p
+
+    def covariance(p: np.ndarray, values: np.ndarray) -> np.ndarray:
+        changes = spread(values)
+        return turned(p * (changes - (p * changes).sum()), basis)[low]
+
+    start = turned(logs, basis)[low] / logs.size
+    sought = f"the distribution of order {order} with the same marginals"
+    return least(start, dual, covariance, sought)[2]
+
+
+def least(found: np.ndarray, function: Callable, curvature: Callable, sought: str) -> tuple:
+    """The least value of a convex function by Newton's method from `found` (n,), with the values
+    (n,) where it is and what else `function` said there.
+
+    function(values) gives its value, its derivative (n,) and anything that curvature(that, change)
+    makes the derivative's change of. The derivative is at most `TOLERANCE` at the end; a `Refusal`
+    says what was `sought` and not found.
+    """
+    value, gradient, state = function(found)
     for _ in range(ROUNDS):
         if np.abs(gradient).max() <= TOLERANCE:
-            return p
-        step = _newton(gradient, p, spread, low, basis)
+            return value, found, state
+        step = _newton(gradient, state, curvature)
         size, slope = 1.0, gradient @ step
-        tried = _dual(found + step, means, spread, low, basis)
-        # Near the end the dual is flat to rounding; the derivative still says what is better.
+        tried = function(found + step)
+        # Near the end the function is flat to rounding; the derivative still says what is better.
         while (
-            tried[0] > dual + 1e-4 * size * slope
-            and np.abs(tried[2]).max() > np.abs(gradient).max()
+            tried[0] > value + 1e-4 * size * slope
+            and np.abs(tried[1]).max() > np.abs(gradient).max()
             and size > 1e-6
         ):
             size /= 2
-            tried = _dual(found + size * step, means, spread, low, basis)
-        found, (dual, p, gradient) = found + size * step, tried
+            tried = function(found + size * step)
+        found, (value, gradient, state) = found + size * step, tried
     raise Refusal(
-        f"the distribution of order {order} with the same marginals was not found: they differ by "
-        f"{np.abs(gradient).max():.2g}, expected {TOLERANCE:g}. Take a higher temperature"
+        f"{sought}: not found, as a derivative is {np.abs(gradient).max():.2g}, expected "
+        f"{TOLERANCE:g}. Take a higher temperature"
     )
 
 
-def _dual(
-    found: np.ndarray, means: np.ndarray, spread: Callable, low: np.ndarray, basis: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    logs = spread(found)
-    p, top = _normalised(logs), logs.max()
-    value = top + np.log(np.exp(logs - top).sum()) - found @ means
-    return value, p, _turned(p, basis)[low] - means
-
-
-def _newton(
-    gradient: np.ndarray, p: np.ndarray, spread: Callable, low: np.ndarray, basis: np.ndarray
-) -> np.ndarray:
+def _newton(gradient: np.ndarray, state: np.ndarray, curvature: Callable) -> np.ndarray:
     """The step of Newton's method, by conjugate gradients.
 
     As much is added to the diagonal as the gradient is long, so that no step is longer than 1
-    where the distribution is nearly one state and the dual flat.
+    where the distribution is nearly one state and the function flat.
     """
-    length = np.linalg.norm(gradient)
-
-    def covariance(values: np.ndarray) -> np.ndarray:
-        changes = spread(values)
-        centred = p * (changes - (p * changes).sum())
-        return _turned(centred, basis)[low] + length * values
-
-    size = len(gradient)
-    hessian = LinearOperator((size, size), matvec=covariance, dtype=float)
+    length, size = np.linalg.norm(gradient), len(gradient)
+    hessian = LinearOperator(
+        (size, size), matvec=lambda step: curvature(state, step) + length * step, dtype=float
+    )
     step, _ = cg(hessian, -gradient, rtol=min(0.1, length**0.5), maxiter=200)
     return step
 
 
-def _basis(vocabulary: int) -> np.ndarray:
+def orthonormal(vocabulary: int) -> np.ndarray:
     """Functions of one site, rows, orthonormal under uniform colours; the first is 1."""
     start = np.eye(vocabulary)
     start[:, 0] = 1
@@ -143,7 +149,7 @@ def _low(shape: tuple[int, ...], order: int) -> np.ndarray:
     return sum(np.minimum(place, 1) for place in np.indices(shape, sparse=True)) <= order
 
 
-def _turned(table: np.ndarray, basis: np.ndarray) -> np.ndarray:
+def turned(table: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """`basis` applied to each axis of a table (|V|,) * L."""
     for _ in range(table.ndim):
         # The last axis becomes the first, so that after L times all stand as before.

@@ -8,6 +8,7 @@ digest of no other.
 """
 
 from collections.abc import Iterator
+from math import log
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -33,6 +34,7 @@ from manybody.io.options import (
     Seed,
     Several,
     Text,
+    different,
     key,
     nearest_of,
     number,
@@ -289,6 +291,80 @@ class TreeSource(Drawn):
             yield self.refused("level", f"at most {leaves}", "lower it")
 
 
+class Bias(Block):
+    """How strongly a term's sum of symbols is biased: one of the two keys."""
+
+    information: Positive = key(
+        "What the term tells of each of its sites, in nats, where it shares none.", None
+    )
+    coupling: number() = key("J: adds J where the sum is 0 and -J / (|V| - 1) elsewhere.", None)
+
+    def problems(self):
+        if (self.information is None) == (self.coupling is None):
+            found = "neither" if self.coupling is None else "both"
+            said = f"found {found} of information and coupling; expected one of them; "
+            yield "information", said + ("give one" if found == "neither" else "leave one out")
+
+
+class Term(Bias):
+    """A term, a set of sites; the number of them is its order."""
+
+    sites: different(Seed, 2) = key("Its sites, from 0 on.")
+
+
+class TermGroup(Bias):
+    """Terms of one order, each on the next sites that are free."""
+
+    order: Several = key("Sites of each.")
+    count: Count = key("Number of terms.")
+
+
+class CodeSource(Drawn):
+    """Symbols of which some sums, modulo their number, are biased: known orders, exact at any L."""
+
+    module = "manybody.data.code"
+    conditionals = ("test.parquet", "manybody.data.code")
+    kind: Literal["code"]
+    length: Several = key("Sites L.")
+    vocabulary: int = key(
+        "Symbols q = |V|, a prime; of 2, the sums are products of spins.", 2, ge=2, le=61
+    )
+    terms: list[Term] = key(
+        "Terms by their sites. A set of sites of two symbols and the same with one site more are "
+        "nested: a field keeps that site's mean at 0.",
+        None,
+    )
+    groups: list[TermGroup] = key("More terms, on disjoint sites after those of `terms`.", None)
+    keep: different(Several) = key("Orders of the terms that are left; all by default.", None)
+    scale: Positive = key("Factor of all couplings.", 1.0)
+    seed: Seed = key("Draws the sequences.")
+
+    def problems(self):
+        terms, groups = self.terms or [], self.groups or []
+        if not terms and not groups:
+            yield "terms", "missing, as groups are; expected one of them; give terms or groups"
+        most = max((site for term in terms for site in term.sites), default=-1)
+        needed = 1 + most + sum(group.order * group.count for group in groups)
+        if needed > self.length:
+            yield self.refused("length", f"at least {needed}, the sites of the terms", "raise it")
+        if any(self.vocabulary % part == 0 for part in range(2, self.vocabulary)):
+            yield self.refused("vocabulary", "a prime, as sums are modulo it", "change it")
+        for name, biases in (("terms", terms), ("groups", groups)):
+            for place, bias in enumerate(biases):
+                if (bias.information or 0) >= log(self.vocabulary):
+                    yield (
+                        f"{name}[{place}].information",
+                        f"found {bias.information}; expected less than ln |V| = "
+                        f"{log(self.vocabulary):.4g}; lower it",
+                    )
+        orders = {len(term.sites) for term in terms} | {group.order for group in groups}
+        if not orders.issuperset(self.keep or []):
+            yield (
+                "keep",
+                f"found {self.keep}; expected some of {sorted(orders)}, orders of terms; change it",
+            )
+
+
 class CutSource(Derived):
     """A planted Hamiltonian without the interactions above an order, exact, by enumeration."""
 
@@ -363,6 +439,7 @@ KINDS: dict[str, type[SourceOptions]] = {
     "potts": PottsSource,
     "alignment": AlignmentSource,
     "tree": TreeSource,
+    "code": CodeSource,
     "cut": CutSource,
     "n-gram-clone": NGramCloneSource,
 }
