@@ -28,6 +28,7 @@ SEQUENCES, HAMILTONIAN = paths.sequences, paths.hamiltonian
 MODEL, CLONE, CARDS = paths.model, paths.clone, paths.cards
 LOSSES, TRUTH, EQUATIONS = paths.losses, paths.truth, paths.equations
 SPECTRUM, DISPLACEMENTS = paths.spectrum, paths.displacements
+CLOCK = paths.clock
 MAPS, CONTACTS, KNOWN = paths.maps, paths.contacts, paths.known
 THEORY, CURVE = paths.theory, paths.curve
 CHUNK, FAMILIES = paths.chunk, paths.families

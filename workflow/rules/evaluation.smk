@@ -5,6 +5,8 @@ Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step 
         results/spectra/{spectrum}/seed-{seed}.parquet, one row a step, quantity and order; the
         draws of an unfinished job are in .seed-{seed}.parts/ beside it
         results/displacements/{source}/{model}.parquet, one row a seed, step and layer
+        results/clocks/{source}/{model}/seed-{seed}.parquet, what a student of a code law lacks of
+        each of its terms, one row a step and term
         results/truths/{evaluation}.parquet, the loss of the source's own conditionals on the sets, one
         row a target and sequence
         results/equations/{paper}/{figure}.parquet, one row a run of the figure and sequence: the
@@ -102,6 +104,34 @@ rule measure_spectrum:
         "Measuring the orders of {wildcards.spectrum}, seed {wildcards.seed}"
     script:
         "../scripts/measure_spectrum.py"
+
+
+rule measure_clock:
+    input:
+        model=MODEL,
+        test=f"{SEQUENCES}/test.parquet",
+    output:
+        clock=CLOCK,
+    log:
+        f"{RESULTS}/logs/measure_clock/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/measure_clock/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    wildcard_constraints:
+        source=named(
+            [name for name, source in config["sources"].items() if source["kind"] == "code"]
+        ),
+    priority: jobs.urgency(CLOCK, 25)
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(60),
+    params:
+        code=lambda wildcards: code("measure_clock.py", *models.model_modules(wildcards.model)),
+    message:
+        "Measuring the terms that {wildcards.model} has of {wildcards.source}, seed {wildcards.seed}"
+    script:
+        "../scripts/measure_clock.py"
 
 
 # All seeds in one job, which takes no longer than to start: a run is read in a tenth of a second.

@@ -153,13 +153,12 @@ class CodeLaw:
     def connected(self) -> dict[int, float]:
         """The connected information I_k = H(p_k-1) - H(p_k) of each order, in nats a sequence."""
         return {
-            order: self.kept(range(order)).entropy - self.kept(range(order + 1)).entropy
+            order: self.kept(self.orders < order).entropy - self.kept(self.orders <= order).entropy
             for order in self._present()
         }
 
-    def kept(self, orders: Collection[int]) -> "CodeLaw":
-        """The law of largest entropy in which the terms of these orders have the same means."""
-        kept = np.isin(self.orders, list(orders))
+    def kept(self, kept: np.ndarray) -> "CodeLaw":
+        """The law of largest entropy in which the terms where `kept` (m,) have the same means."""
         couplings = np.where(kept, self.couplings, 0.0)
         for pair in self.nested:
             if kept[list(pair)].sum() == 1:
@@ -177,7 +176,7 @@ class CodeLaw:
         return sorted(set(self.orders[self.couplings != 0].tolist()))
 
     def _gains(self, order: int) -> np.ndarray:
-        below, with_it = self.kept(range(order)), self.kept(range(order + 1))
+        below, with_it = self.kept(self.orders < order), self.kept(self.orders <= order)
         return self.site_losses(below) - self.site_losses(with_it)
 
     def _g(self, sums: np.ndarray) -> np.ndarray:

@@ -59,6 +59,20 @@ DISPLACEMENTS_SCHEMA = pa.schema(
     ]
 )
 
+# What a student of a code law lacks of each of its terms, as `measure.clock` says it.
+CLOCK_SCHEMA = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("term", pa.int64()),  # its number in the law
+        ("order", pa.int64()),
+        ("information", pa.float64()),  # c_e, nats a site
+        ("nested", pa.bool_()),
+        ("gap", pa.float64()),  # K_e, nats
+        ("share", pa.float64()),  # S_k of all terms of its order
+        ("own_share", pa.float64()),  # the same of the term alone
+    ]
+)
+
 # The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
 # draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
 SPECTRUM_SCHEMA = pa.schema(
@@ -122,6 +136,7 @@ LOSSES = Table("losses", LOSS_SCHEMA)
 THEORY = Table("theory", THEORY_SCHEMA)
 MAPS = Table("maps", MAPS_SCHEMA)
 DISPLACEMENTS = Table("displacements", DISPLACEMENTS_SCHEMA)
+CLOCKS = Table("clocks", CLOCK_SCHEMA)
 SPECTRUM = Table("spectrum", SPECTRUM_SCHEMA)
 SPECTRA = Table("spectra", SPECTRA_SCHEMA)
 

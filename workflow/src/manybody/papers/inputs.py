@@ -54,6 +54,7 @@ Displacements = _key(
 RUN = {"source": str, "model": str, "seed": int}
 Trained = _key("Trained", "models", "The manifest of a trained or adopted run.", **RUN)
 Maps = _key("Maps", "maps", "Maps of one run.", **RUN)
+Clock = _key("Clock", "clocks", "What one run lacks of each term of its code law.", **RUN)
 Contacts = _key("Contacts", "contacts", "Scores of the pairs of sites by one run.", **RUN)
 Equations = _key(
     "Equations",

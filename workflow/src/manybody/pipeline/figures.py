@@ -116,6 +116,7 @@ class Figures:
             "losses": paths.losses,
             "spectra": paths.spectrum,
             "displacements": paths.displacements,
+            "clocks": paths.clock,
             "maps": paths.maps,
             "equations": paths.equations,
             "contacts": paths.contacts,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 
-from manybody.papers.inputs import Contacts, Maps, Spectrum
+from manybody.papers.inputs import Clock, Contacts, Maps, Spectrum
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.paths import Paths
 
@@ -54,7 +54,7 @@ class Jobs:
         """The rank of the first figure, from 0 on, that is drawn from each file.
 
         Figures of fewer parts go first, and before all others one of each paper: the ranks below
-        the number of papers. With the models of their clones, contacts, maps and spectra.
+        the number of papers. With the models of their clones, clocks, contacts, maps and spectra.
         """
         ordered = sorted(self.figures.names(), key=self._parts)
         first = {paper: (paper, figure) for paper, figure in reversed(ordered)}
@@ -68,13 +68,13 @@ class Jobs:
         return sum(map(len, self.figures.inputs(*name).values()))
 
     def _files(self, name: tuple[str, str]) -> set[str]:
-        """A figure's inputs, and the models that its clones, contacts, maps and spectra are of."""
+        """A figure's inputs, and the models that its clones, clocks, maps ... are of."""
         paths, figures = self.paths, self.figures
-        mapped = [*figures.keys(Contacts, [name]), *figures.keys(Maps, [name])]
+        read = [one for kind in (Clock, Contacts, Maps) for one in figures.keys(kind, [name])]
         spectra = figures.keys(Spectrum, [name])
         return {
             *(path for files in figures.inputs(*name).values() for path in files),
             *map(paths.clone_model, figures.clones([name])),
-            *(paths.model_path(one.source, one.model, one.seed) for one in mapped),
+            *(paths.model_path(one.source, one.model, one.seed) for one in read),
             *(paths.spectrum_model(one.spectrum, one.seed) for one in spectra),
         }

@@ -18,6 +18,7 @@ TEMPLATES = {  # below the folder of results
     "spectrum": "spectra/{spectrum}/seed-{seed}.parquet",
     "displacements": "displacements/{source}/{model}.parquet",
     "equations": "equations/{paper}/{figure}.parquet",
+    "clock": "clocks/{source}/{model}/seed-{seed}.parquet",
     "maps": "maps/{source}/{model}/seed-{seed}.parquet",
     "contacts": "contacts/{source}/{model}/seed-{seed}.parquet",
     "figure": "figures/{paper}/{figure}",
