@@ -74,12 +74,12 @@ def test_a_target_of_another_source_is_called_by_its_name():
         (
             "code",
             CODE | {"terms": [{"sites": [0, 1], "information": 0.7}]},
-            "code.terms[0].information: found 0.7; expected less than ln |V| = 0.6931; lower it",
+            "code: found a term of information 0.7; expected less than ln |V| = 0.6931; lower it",
         ),
         (
             "code",
             CODE | {"terms": [{"sites": [0, 1], "information": 0.1, "coupling": 1.0}]},
-            "code.terms[0].information: found both of information and coupling; expected one",
+            "code.terms[0].coupling: found 1.0 with information 0.1; expected nothing; leave",
         ),
         (
             "code",

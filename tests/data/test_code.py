@@ -58,7 +58,7 @@ def entropy(p):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_probabilities_conditionals_and_entropy(name):
+def test_probabilities_conditionals_entropy_means_and_losses(name):
     law, p = law_of(name), table(name)
     states = all_states(law.vocabulary, law.length)
     np.testing.assert_allclose(np.exp(law.log_probability(states)), p.ravel(), rtol=1e-10)
@@ -70,11 +70,6 @@ def test_probabilities_conditionals_and_entropy(name):
         for symbol in range(law.vocabulary):  # whatever stands at the site itself
             found = np.take(own, symbol, axis=site)
             np.testing.assert_allclose(found, expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", LAWS)
-def test_means_and_losses_of_the_sites(name):
-    law, p = law_of(name), table(name)
     means = [(p.ravel() * one).sum() for one in products(name)]
     np.testing.assert_allclose(law.means, means, atol=1e-10)
     other = law.sub_law([2, 4], 0.5)
@@ -82,7 +77,6 @@ def test_means_and_losses_of_the_sites(name):
         0.5 * coupling * (order != 3)
         for coupling, order in zip(law.couplings, law.orders, strict=True)
     ]
-    states = all_states(law.vocabulary, law.length)
     own = np.take_along_axis(other.log_conditionals(states), states[:, :, None], axis=2)
     np.testing.assert_allclose(law.site_losses(other), -p.ravel() @ own[:, :, 0], atol=1e-10)
 

@@ -7,14 +7,17 @@ import pytest
 import torch
 from enumerated import all_states
 
+from manybody import models
 from manybody.data.code import CodeLaw, coupling_of
 from manybody.io import sequences, tables
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.measure.clock import Clock, contexts, measure, times
+from manybody.measure.clock import Clock, contexts, measure, student_logs, times
+from manybody.models.objectives import sequence_sums
 
 SITES, LENGTH = [(0, 1), (2, 3, 4), (5, 6), (7, 9, 10)], 12
 LAW = CodeLaw(SITES, [coupling_of(c) for c in (0.2, 0.2, 0.05, 0.1)], LENGTH)
+ORDERS = [0, 2], [1, 3]  # terms of order 2, of order 3
 HALF = np.array([0.3, 0.1, -0.2, 0.6])
 SHARED = CodeLaw([(0, 1), (1, 2), (2, 3, 4), (3, 5)], [0.4, 0.7, -0.9, 0.5], 7)
 NESTED = CodeLaw([(0, 1), (0, 1, 2), (3, 4)], [0.6, 0.8, 0.5], 6)
@@ -43,30 +46,25 @@ def sampled(law, count=500):
     return tokens, np.full(count, 1 / count)
 
 
-def test_disjoint_terms_from_samples():
-    clock, (tokens, _) = Clock(LAW, *sampled(LAW)), sampled(LAW)
-    found = clock.rows(student(SITES, HALF, tokens))
+@pytest.mark.parametrize("bias", [0.0, 0.5])  # with one, states of a term do not count alike
+def test_disjoint_terms_from_samples(bias):
+    tokens, weights = sampled(LAW)
+    clock = Clock(LAW, tokens, weights)
+    found = clock.rows(student(SITES, HALF, tokens, bias))
     assert found["order"].tolist() == [2, 3, 2, 3]
     assert found["information"].tolist() == pytest.approx([0.2, 0.2, 0.05, 0.1])
     means, couplings = np.tanh(LAW.couplings), LAW.couplings
-    gaps = [divergence(mean, half) for mean, half in zip(means, HALF, strict=True)]
+    gaps = [
+        (divergence(mean, half + bias) + divergence(-mean, bias - half)) / 2
+        for mean, half in zip(means, HALF, strict=True)
+    ]
     np.testing.assert_allclose(found["gap"], gaps, atol=1e-10)
-    np.testing.assert_allclose(found["own_share"], HALF / couplings, atol=1e-10)
-    for order in (2, 3):
-        own = [term for term in range(4) if len(SITES[term]) == order]
-        share = (means * HALF)[own].sum() / (means * couplings)[own].sum()
-        np.testing.assert_allclose(found["share"][own], share, atol=1e-10)
-    blank = clock.rows(student(SITES, 0 * HALF, tokens))
-    np.testing.assert_allclose(blank["gap"], blank["information"], atol=1e-10)
-    assert not found["nested"].any()
-
-
-def test_states_of_a_term_have_their_probabilities_whatever_the_samples():
-    tokens, weights = sampled(LAW, 100)
-    found = Clock(LAW, tokens, weights).rows(student(SITES, HALF, tokens, bias=0.5))
-    for term, mean, half in zip(range(4), np.tanh(LAW.couplings), HALF, strict=True):
-        expected = (divergence(mean, half + 0.5) + divergence(-mean, 0.5 - half)) / 2
-        assert found["gap"][term] == pytest.approx(expected, abs=1e-10)
+    if not bias:
+        np.testing.assert_allclose(found["own_share"], HALF / couplings, atol=1e-10)
+        shares = [(means * HALF)[own].sum() / (means * couplings)[own].sum() for own in ORDERS]
+        np.testing.assert_allclose(found["share"], shares * 2, atol=1e-10)
+        blank = clock.rows(student(SITES, 0 * HALF, tokens))
+        np.testing.assert_allclose(blank["gap"], blank["information"], atol=1e-10)
 
 
 @pytest.mark.parametrize("law", [SHARED, NESTED])
@@ -117,18 +115,15 @@ def test_a_run_from_its_files(tmp_path):
     read, weights = contexts(law, Sequences.open(tmp_path / "test.parquet"))
     assert (len(read), weights.sum()) == (32, pytest.approx(1)), "all states, as they are fewer"
 
-    def weights_of(first, second):
+    half, made = {0: (0.0, 0.0), 10: (0.2, 0.0), 100: (0.6, 0.1)}, {}
+    for step, values in half.items():
         pairs = torch.zeros(5, 5)
-        pairs[0, 1] = pairs[1, 0] = first
-        pairs[2, 4] = pairs[4, 2] = second
-        values = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-        return {"attention.0": pairs, "left.0": values, "bias": torch.zeros(2)}
-
+        pairs[[0, 1, 2, 4], [1, 0, 4, 2]] = torch.tensor(values).repeat_interleave(2)
+        signs = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+        made[step] = {"attention.0": pairs, "left.0": signs, "bias": torch.zeros(2)}
     description = dict(
         architecture="factored", vocabulary=2, length=5, layers=1, rank=None, attention="free",
     )  # fmt: skip
-    half = {0: (0.0, 0.0), 10: (0.2, 0.0), 100: (0.6, 0.1)}
-    made = {step: weights_of(*values) for step, values in half.items()}
     run = planted_runs.of_checkpoints(tmp_path / "run", made, description=description)
     found = measure(run, tmp_path / "test.parquet")
     assert found["step"].tolist() == [0, 0, 10, 10, 100, 100]
@@ -136,6 +131,21 @@ def test_a_run_from_its_files(tmp_path):
     np.testing.assert_allclose(found["own_share"], expected.ravel(), atol=1e-6)
     tables.CLOCKS.write(tmp_path / "clock.parquet", found, {})
     pd.testing.assert_frame_equal(tables.CLOCKS.read(tmp_path / "clock.parquet")[0], found)
+
+
+@pytest.mark.parametrize(
+    "description",
+    [dict(architecture="bert", mlp=8), dict(architecture="gpt", mlp=8)],
+    ids=["masked", "causal"],
+)
+def test_conditionals_of_a_student_are_those_of_its_losses(description):
+    sizes = dict(vocabulary=3, length=5, layers=1, heads=2, width=8)
+    model = models.build({**description, **sizes}).eval()
+    tokens = np.random.default_rng(0).integers(0, 3, (7, 5))
+    found = np.take_along_axis(student_logs(model, tokens), tokens[:, :, None], axis=2)[:, :, 0]
+    asked = found[:, 1:] if model.about.causal else found
+    losses = sequence_sums(model, torch.from_numpy(tokens)).loss_sum
+    np.testing.assert_allclose(-asked.sum(axis=1), losses, rtol=1e-5)
 
 
 def test_times_are_interpolated_in_the_logarithm_and_what_is_not_reached_is_said():

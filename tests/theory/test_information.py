@@ -43,14 +43,6 @@ def test_code_laws_have_their_closed_form(terms, couplings, length, q):
     assert found == pytest.approx({order: expected.get(order, 0.0) for order in found}, abs=1e-8)
 
 
-def test_all_orders_together_are_what_the_others_tell_of_a_token():
-    p = np.exp(Tree(TREE, 2).log_probability(all_states(3, 4))).reshape((3,) * 4)
-    found = information_by_order(p)
-    alone, given = mean_of_sites(p)
-    assert sum(found.values()) == pytest.approx(alone - given, abs=1e-8)
-    assert min(found.values()) > 1e-3
-
-
 def test_a_law_without_structure_is_fitted_as_a_plain_search_does():
     p = np.random.default_rng(3).dirichlet(np.ones(3**3)).reshape((3,) * 3)
     states, losses = all_states(3, 3), []

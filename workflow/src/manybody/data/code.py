@@ -17,11 +17,13 @@ of them keeps its mean.
 """
 
 from collections.abc import Collection, Sequence
+from copy import copy
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from manybody.data import SPLITS, SourceError
 from manybody.io import sequences
@@ -33,10 +35,10 @@ SPAN = 2**16  # combinations of terms that share sites, at most
 
 
 class CodeLaw:
-    """The law of terms `sites` with couplings J (m,), L = `length` symbols 0 ... q - 1.
+    """The law of terms `sites` with couplings J (m,), of L = `length` symbols 0 ... q - 1.
 
-    A coupling of 0 is a term that the law does not have; laws of the same sites share what
-    elimination found. `SourceError` names terms that are dependent, or break the condition.
+    A coupling of 0 is a term that the law does not have. `SourceError` names terms that depend on
+    each other, or that make an interaction of lower order.
     """
 
     def __init__(
@@ -48,11 +50,11 @@ class CodeLaw:
     ):
         self.sites = [tuple(sorted(term)) for term in sites]
         self.couplings = np.array(couplings, float)
-        self.length, self.vocabulary = length, vocabulary
         self.orders = np.array([len(term) for term in self.sites])
-        self._forms = np.array(
-            [[site in term for site in range(length)] for term in self.sites], int
-        )
+        self.length, self.vocabulary = length, vocabulary
+        self._forms = np.zeros((len(self.sites), length), int)
+        for form, term in zip(self._forms, self.sites, strict=True):
+            form[list(term)] = 1
         self._pivots, self._solved, self._turned = self._eliminated()
         self.nested = [
             (inner, outer)
@@ -63,81 +65,75 @@ class CodeLaw:
         self._check()
         paired = {term for pair in self.nested for term in pair}
         alone = [(term,) for term in range(len(self.sites)) if term not in paired]
-        # Each term of the energy with its coefficients in the y of the terms.
-        own = np.eye(len(self.sites), dtype=int)
-        self._energies = list(zip(self.sites, own, self.couplings, strict=True))
-        for inner, outer in self.nested:
-            field = (set(self.sites[outer]) - set(self.sites[inner])).pop()
-            together = self.couplings[inner] + self.couplings[outer]
-            apart = self.couplings[inner] - self.couplings[outer]
-            value = (np.logaddexp(apart, -apart) - np.logaddexp(together, -together)) / 2
-            self._energies.append(((field,), own[inner] + own[outer], value))
-        # Joint distributions of the y that depend on each other.
-        self._joint = {group: self._of_group(group) for group in alone + self.nested}
-        self.means = np.empty(len(self.sites))  # t_e
-        values = self._g(np.arange(vocabulary))
+        # The joint distribution of the y of terms that depend on each other, (q,) or (2, 2).
+        self._joint = {group: self._distribution(group) for group in alone + self.nested}
+
+    @property
+    def means(self) -> np.ndarray:
+        """t_e, the means of g(y_e): (m,)."""
+        found = np.empty(len(self.sites))
         for group, joint in self._joint.items():
-            for axis, term in enumerate(group):
-                of_term = np.moveaxis(joint, axis, 0).reshape(vocabulary, -1).sum(axis=1)
-                self.means[term] = values @ of_term
+            sums = np.indices(joint.shape).reshape(len(group), -1)
+            found[list(group)] = self._g(sums) @ joint.ravel()
+        return found
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of a sequence, in nats."""
+        free = (self.length - len(self.sites)) * np.log(self.vocabulary)
+        return float(free - sum((joint * np.log(joint)).sum() for joint in self._joint.values()))
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
         """Sequences (count, L) uint8, drawn exactly."""
-        found = np.empty((count, self.length), np.uint8)
-        free = np.delete(np.arange(self.length), self._pivots)
+        found = random.integers(self.vocabulary, size=(count, self.length), dtype=np.uint8)
         for start in range(0, count, BLOCK):
             part = found[start : start + BLOCK]
-            part[:, free] = random.integers(self.vocabulary, size=(len(part), len(free)))
             sums = np.empty((len(part), len(self.sites)), int)
             for group, joint in self._joint.items():
                 drawn = random.choice(joint.size, size=len(part), p=joint.ravel())
                 sums[:, group] = np.stack(np.unravel_index(drawn, joint.shape), axis=1)
-            fixed = sums @ self._turned.T - part[:, free] @ self._solved[:, free].T
-            part[:, self._pivots] = fixed % self.vocabulary
+            self._solve(part, sums)
         return found
 
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x), in nats, of tokens (N, L): (N,)."""
         sums = np.asarray(tokens, int) @ self._forms.T % self.vocabulary
-        uniform = (self.length - len(self.sites)) * np.log(self.vocabulary)
+        free = (self.length - len(self.sites)) * np.log(self.vocabulary)
         logs = [np.log(joint)[tuple(sums[:, group].T)] for group, joint in self._joint.items()]
-        return sum(logs, np.full(len(tokens), -uniform))
+        return sum(logs, np.full(len(tokens), -free))
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_i = a | rest), in nats: (N, L) to (N, L, q)."""
-        tokens = np.asarray(tokens, int)
+        tokens, symbols = np.asarray(tokens, int), np.arange(self.vocabulary)
         logits = np.zeros((*tokens.shape, self.vocabulary))
-        for sites, _, coupling in self._energies:
-            own = tokens[:, sites, None]
-            sums = own.sum(axis=1, keepdims=True) + np.arange(self.vocabulary) - own
-            logits[:, sites] += coupling * self._g(sums)
+        for group, joint in self._joint.items():
+            forms = self._forms[list(group)]
+            sites = np.flatnonzero(forms.any(axis=0))
+            changes = symbols - tokens[:, sites, None]
+            sums = tokens @ forms.T
+            # The sums of each term of the group for each symbol at each of its sites.
+            moved = [
+                (own[:, None, None] + form[sites, None] * changes) % self.vocabulary
+                for own, form in zip(sums.T, forms, strict=True)
+            ]
+            logits[:, sites] += np.log(joint)[tuple(moved)]
         return log_softmax(logits, axis=2)
-
-    @property
-    def entropy(self) -> float:
-        """Entropy of a sequence, in nats."""
-        uniform = (self.length - len(self.sites)) * np.log(self.vocabulary)
-        return float(uniform + sum(map(_entropy, self._joint.values())))
 
     def site_losses(self, other: "CodeLaw") -> np.ndarray:
         """Loss (L,) under this law, in nats, of each site by the conditionals of another one with
         terms on the same sites."""
-        found = np.full(self.length, np.log(self.vocabulary))
+        found = np.empty(self.length)
         for site in range(self.length):
-            groups = [group for group in self._joint if self._forms[list(group), site].any()]
-            if not groups:
-                continue
-            members = [term for group in groups for term in group]
-            states = np.indices((self.vocabulary,) * len(members)).reshape(len(members), -1)
-            joint = np.ones(())
-            for group in groups:
-                joint = np.multiply.outer(joint, self._joint[group])
-            logits = np.zeros((self.vocabulary, states.shape[1]))  # of symbols, from the own one on
-            for sites, coefficients, coupling in other._energies:
-                if site in sites:
-                    sums = coefficients[members] @ states
-                    logits += coupling * self._g(sums + np.arange(self.vocabulary)[:, None])
-            found[site] = -log_softmax(logits, axis=0)[0] @ joint.ravel()
+            touched = [group for group in self._joint if self._forms[list(group), site].any()]
+            near = [term for group in touched for term in group]
+            # A sequence for each value of the sums that the site is in.
+            values = list(product(range(self.vocabulary), repeat=len(near)))
+            sums = np.zeros((len(values), len(self.sites)), int)
+            sums[:, near] = values
+            tokens = np.zeros((len(values), self.length), np.uint8)
+            self._solve(tokens, sums)
+            logs = other.log_conditionals(tokens)[np.arange(len(values)), site, tokens[:, site]]
+            found[site] = -softmax(self.log_probability(tokens)) @ logs
         return found
 
     def information(self) -> dict[int, float]:
@@ -158,13 +154,16 @@ class CodeLaw:
         }
 
     def kept(self, kept: np.ndarray) -> "CodeLaw":
-        """The law of largest entropy in which the terms where `kept` (m,) have the same means."""
-        couplings = np.where(kept, self.couplings, 0.0)
-        for pair in self.nested:
-            if kept[list(pair)].sum() == 1:
-                (one,) = (term for term in pair if kept[term])
-                couplings[one] = np.arctanh(self.means[one])
-        return CodeLaw(self.sites, couplings, self.length, self.vocabulary)
+        """The law of largest entropy in which the terms where `kept` (m,) have the same means; its
+        `couplings` are those that they have here."""
+        found = copy(self)
+        found.couplings = np.where(kept, self.couplings, 0.0)
+        found._joint = {}
+        for group, joint in self._joint.items():
+            dropped = tuple(axis for axis, term in enumerate(group) if not kept[term])
+            joint = np.broadcast_to(joint.mean(axis=dropped, keepdims=True), joint.shape)
+            found._joint[group] = joint
+        return found
 
     def sub_law(self, orders: Collection[int] | None = None, scale: float = 1.0) -> "CodeLaw":
         """The law of the terms of these orders, by default all, their couplings times `scale`."""
@@ -180,17 +179,23 @@ class CodeLaw:
         return self.site_losses(below) - self.site_losses(with_it)
 
     def _g(self, sums: np.ndarray) -> np.ndarray:
-        return np.where(sums % self.vocabulary == 0, 1.0, -1 / (self.vocabulary - 1))
+        return np.where(sums == 0, 1.0, -1 / (self.vocabulary - 1))
 
-    def _of_group(self, group: tuple[int, ...]) -> np.ndarray:
-        """Probabilities (q,) * n of the y of n terms."""
-        shape = (self.vocabulary,) * len(group)
-        sums = np.indices(shape).reshape(len(group), -1)
-        logits = np.zeros(sums.shape[1])
-        for _, coefficients, coupling in self._energies:
-            if coefficients[list(group)].any():
-                logits += coupling * self._g(coefficients[list(group)] @ sums)
-        return np.exp(log_softmax(logits)).reshape(shape)
+    def _distribution(self, group: tuple[int, ...]) -> np.ndarray:
+        """Probabilities (q,) of the y of a term, or (2, 2) of two nested ones with their field."""
+        g, couplings = self._g(np.arange(self.vocabulary)), self.couplings[list(group)]
+        logits = couplings[0] * g
+        if len(group) == 2:
+            apart, together = couplings[0] - couplings[1], couplings.sum()
+            field = (np.logaddexp(apart, -apart) - np.logaddexp(together, -together)) / 2
+            logits = logits[:, None] + couplings[1] * g + field * np.outer(g, g)
+        return softmax(logits)
+
+    def _solve(self, tokens: np.ndarray, sums: np.ndarray) -> None:
+        """Sets the pivots of tokens (n, L) so that the terms have the sums (n, m)."""
+        free = np.delete(np.arange(self.length), self._pivots)
+        fixed = sums @ self._turned.T - tokens[:, free] @ self._solved[:, free].T
+        tokens[:, self._pivots] = fixed % self.vocabulary
 
     def _eliminated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Pivots (m,), the forms (m, L) with a unit matrix there, and T (m, m) that makes them."""
@@ -217,49 +222,42 @@ class CodeLaw:
     def _check(self) -> None:
         """`SourceError` unless the span has no vector of fewer sites than the terms it is made of,
         but for the spins that fields keep from having a mean."""
-        clusters: list[list[int]] = []  # of terms that share sites
-        for term, sites in enumerate(self.sites):
-            near = [one for one in clusters if self._forms[np.ix_(one, sites)].any()]
-            clusters = [one for one in clusters if one not in near]
-            clusters.append(sorted(sum(near, [term])))
-        for cluster in clusters:
-            if self.vocabulary ** len(cluster) > SPAN:
-                raise SourceError(
-                    f"found {len(cluster)} terms that share sites; expected at most {SPAN} "
-                    "combinations of such terms; leave some out",
-                    "terms",
-                )
-            chosen = np.indices((self.vocabulary,) * len(cluster)).reshape(len(cluster), -1).T
-            made = chosen @ self._forms[cluster] % self.vocabulary
-            for pair in self.nested:
-                if pair[0] in cluster:
-                    columns = [cluster.index(term) for term in pair]
-                    chosen[np.ix_(chosen[:, columns].all(axis=1), columns)] = 0
-            largest = ((chosen > 0) * self.orders[cluster]).max(axis=1)
-            wrong = np.flatnonzero((made > 0).sum(axis=1) < largest)
-            if len(wrong):
-                terms = [self.sites[cluster[place]] for place in np.flatnonzero(chosen[wrong[0]])]
-                raise SourceError(
-                    f"found {_named(terms)}, which combine to the sites "
-                    f"{np.flatnonzero(made[wrong[0]]).tolist()}, an interaction of lower order; "
-                    "expected no combination of fewer sites than each of its terms, or one term "
-                    "with another one of two symbols and one site less; move one of them",
-                    "terms",
-                )
+        shared = self._forms.sum(axis=0) > 1
+        near = np.flatnonzero(self._forms[:, shared].any(axis=1))
+        if self.vocabulary ** len(near) > SPAN:
+            raise SourceError(
+                f"found {len(near)} terms that share sites; expected at most {SPAN} combinations "
+                "of such terms; leave some out",
+                "terms",
+            )
+        chosen = np.array(list(product(range(self.vocabulary), repeat=len(near))), int)
+        made = chosen @ self._forms[near] % self.vocabulary
+        for pair in self.nested:
+            columns = np.searchsorted(near, pair)
+            chosen[np.ix_(chosen[:, columns].all(axis=1), columns)] = 0
+        largest = ((chosen > 0) * self.orders[near]).max(axis=1, initial=0)
+        wrong = np.flatnonzero((made > 0).sum(axis=1) < largest)
+        if len(wrong):
+            terms = [self.sites[term] for term in near[chosen[wrong[0]] > 0]]
+            raise SourceError(
+                f"found {_named(terms)}, which combine to the sites "
+                f"{np.flatnonzero(made[wrong[0]]).tolist()}, an interaction of lower order; "
+                "expected no combination of fewer sites than each of its terms, or one term with "
+                "another one of two symbols and one site less; move one of them",
+                "terms",
+            )
 
 
 def coupling_of(information: float, vocabulary: int = 2) -> float:
     """J > 0 of a term that shares no sites and tells `information` c_e, in nats, of each of them:
     c_e = ln q - H(y_e), below ln q."""
+    g = np.append(1.0, np.full(vocabulary - 1, -1 / (vocabulary - 1)))
 
-    def off(likely: float) -> float:  # p(y_e = 0)
-        others = (1 - likely) / (vocabulary - 1)
-        entropy = -likely * np.log(likely) - (1 - likely) * np.log(others)
-        return np.log(vocabulary) - entropy - information
+    def off(coupling: float) -> float:
+        p = softmax(coupling * g)
+        return np.log(vocabulary) + (p * np.log(p)).sum() - information
 
-    likely = brentq(off, 1 / vocabulary, 1 - 1e-15, xtol=1e-16)
-    log_odds = np.log(likely * (vocabulary - 1) / (1 - likely))
-    return float(log_odds * (vocabulary - 1) / vocabulary)
+    return brentq(off, 0, 50, xtol=1e-15)
 
 
 def of(source: dict) -> CodeLaw:
@@ -307,10 +305,6 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     for split, stream in streams.items():
         tokens = law.sample(source["sequences"][split], np.random.default_rng(stream))
         sequences.write(out[split], tokens, law.vocabulary, {**about, "split": split})
-
-
-def _entropy(joint: np.ndarray) -> float:
-    return float(-(joint * np.log(joint)).sum())
 
 
 def _named(terms: Sequence[Sequence[int]]) -> str:

@@ -35,6 +35,7 @@ from manybody.io.options import (
     Several,
     Text,
     different,
+    given,
     key,
     nearest_of,
     number,
@@ -297,13 +298,14 @@ class Bias(Block):
     information: Positive = key(
         "What the term tells of each of its sites, in nats, where it shares none.", None
     )
-    coupling: number() = key("J: adds J where the sum is 0 and -J / (|V| - 1) elsewhere.", None)
+    coupling: number(ge=-20, le=20) = key(
+        "J, which adds J to log p where the sum is 0, and -J / (|V| - 1) elsewhere.", None
+    )
 
-    def problems(self):
-        if (self.information is None) == (self.coupling is None):
-            found = "neither" if self.coupling is None else "both"
-            said = f"found {found} of information and coupling; expected one of them; "
-            yield "information", said + ("give one" if found == "neither" else "leave one out")
+    conditions = (
+        Condition("coupling", None, {"information": given}),
+        Condition("coupling", given, {"information": None}, "", "one of the two"),
+    )
 
 
 class Term(Bias):
@@ -349,14 +351,13 @@ class CodeSource(Drawn):
             yield self.refused("length", f"at least {needed}, the sites of the terms", "raise it")
         if any(self.vocabulary % part == 0 for part in range(2, self.vocabulary)):
             yield self.refused("vocabulary", "a prime, as sums are modulo it", "change it")
-        for name, biases in (("terms", terms), ("groups", groups)):
-            for place, bias in enumerate(biases):
-                if (bias.information or 0) >= log(self.vocabulary):
-                    yield (
-                        f"{name}[{place}].information",
-                        f"found {bias.information}; expected less than ln |V| = "
-                        f"{log(self.vocabulary):.4g}; lower it",
-                    )
+        told, most = (bias.information or 0 for bias in [*terms, *groups]), log(self.vocabulary)
+        if (highest := max(told, default=0)) >= most:
+            yield (
+                "",
+                f"found a term of information {highest}; expected less than ln |V| = {most:.4g}; "
+                "lower it",
+            )
         orders = {len(term.sites) for term in terms} | {group.order for group in groups}
         if not orders.issuperset(self.keep or []):
             yield (

@@ -66,7 +66,7 @@ class Clock:
     """K_e and S_k of conditionals that are given at the tokens (n, L), weighted by (n,)."""
 
     def __init__(self, law: CodeLaw, tokens: np.ndarray, weights: np.ndarray, causal: bool = False):
-        self.law = law
+        self.law, self.information = law, law.term_information()
         self.terms = np.flatnonzero(law.couplings).tolist()
         uses = np.bincount([site for term in self.terms for site in law.sites[term]])
         if causal and uses.max() > 1:
@@ -116,13 +116,13 @@ class Clock:
     def rows(self, logs: np.ndarray) -> pd.DataFrame:
         """A row a term of what a student with log conditionals (n, L, |V|) has learned."""
         gaps = self.least - (self.conditionals * logs).sum(axis=2)  # KL at each token
-        law, told = self.law, self.law.term_information()
+        law = self.law
         nested = {term for pair in law.nested if set(pair) <= set(self.terms) for term in pair}
         return pd.DataFrame(
             {
                 "term": term,
                 "order": int(law.orders[term]),
-                "information": told[term],
+                "information": self.information[term],
                 "nested": term in nested,
                 "gap": self.weights[term] @ gaps[:, self.asked[term]].mean(axis=1),
                 "share": (self.order_shares[law.orders[term]] * logs).sum(),
@@ -153,8 +153,7 @@ def student_logs(model, tokens: np.ndarray) -> np.ndarray:
 
 
 def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
-    """The steps at which each term is learned, of one run's table, by its `gap`, `share`
-    or `own_share`.
+    """Steps at which each term is learned, of one run's table, by its gap, share or own_share.
 
     Columns term, order, information, nested, clock, left, time, reached. The time is the first at
     which K_e / c_e, or 1 less the share, is at most `left`, a half or a twentieth, interpolated in
