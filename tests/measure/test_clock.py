@@ -51,7 +51,7 @@ def test_disjoint_terms_from_samples(bias):
     tokens, weights = sampled(LAW)
     clock = Clock(LAW, tokens, weights)
     found = clock.rows(student(SITES, HALF, tokens, bias))
-    assert found["order"].tolist() == [2, 3, 2, 3]
+    assert found[["term", "order"]].to_numpy().tolist() == [[0, 2], [1, 3], [2, 2], [3, 3]]
     assert found["information"].tolist() == pytest.approx([0.2, 0.2, 0.05, 0.1])
     means, couplings = np.tanh(LAW.couplings), LAW.couplings
     gaps = [
@@ -162,6 +162,7 @@ def test_times_are_interpolated_in_the_logarithm_and_what_is_not_reached_is_said
     ]  # fmt: skip
     found = times(pd.concat(frames))
     assert found["term"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert found["order"].tolist() == [2, 2, 3, 3, 2, 2]
     assert found["left"].tolist() == [0.5, 0.05] * 3
     assert found["reached"].tolist() == [True, True, False, False, True, True]
     late = 10 ** (2 + 0.8)  # 0.01 of 0.05, 0

@@ -118,7 +118,7 @@ rule measure_clock:
         f"{RESULTS}/usage/measure_clock/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
         source=named(
-            [name for name, source in config["sources"].items() if source["kind"] == "code"]
+            [name for name in config["sources"] if sources.module(name) == "manybody.data.code"]
         ),
     priority: jobs.urgency(CLOCK, 25)
     conda:
