@@ -121,8 +121,8 @@ def test_long_sequences(q):
         ([(0, 1), (1, 2), (0, 2)], 2, r"found \[0, 2\], a combination of \[0, 1\] and \[1, 2\]"),
         ([(0, 1, 2), (1, 2, 3)], 2, r"\[0, 1, 2\] and \[1, 2, 3\], which .* the sites \[0, 3\]"),
         ([(0, 1), (0, 1, 2)], 3, r"which combine to the sites \[2\]"),
-        ([(0, 1), (0, 1, 2), (0, 1, 3)], 2, r"which combine to the sites \[2, 3\]"),
-        ([(0, 1), (0, 1, 2), (0, 1, 2, 3)], 2, r"which combine to the sites \[2, 3\]"),
+        ([(0, 1), (0, 1, 2), (0, 1, 2, 3)], 2, r"found \[0, 1\] and \[0, 1, 2\], nested, and"),
+        ([(1, 3), (0, 1, 2), (0, 1)], 2, r"found \[0, 1\] and \[0, 1, 2\], nested, and"),
         ([(0, site) for site in range(1, 18)], 2, "found 17 terms that share sites"),
     ],
 )

@@ -11,9 +11,9 @@ a random vector of the kernel. Every vector of at most k sites in the span of th
 span of those of at most k sites. Then the law of the terms of order k and less is that of largest
 entropy with the marginals of p on k sites, and its conditionals are the best of order k.
 
-Nested terms, a set of spins and the same with one spin more, would give that spin a mean: a field
-on it cancels it. Their two products depend on each other; the law of largest entropy that has one
-of them keeps its mean.
+Nested terms, a set of spins and the same with one spin more, would give that spin a mean, which a
+field on it cancels. Their products depend on each other, and the law of largest entropy that has
+one of them keeps its mean. No other term has their sites.
 """
 
 from collections.abc import Collection, Sequence
@@ -62,8 +62,8 @@ class CodeLaw:
             for outer, large in enumerate(self.sites)
             if vocabulary == 2 and len(large) == len(small) + 1 and set(small) < set(large)
         ]
-        self._check()
-        paired = {term for pair in self.nested for term in pair}
+        paired = [term for pair in self.nested for term in pair]
+        self._check(paired)
         alone = [(term,) for term in range(len(self.sites)) if term not in paired]
         # The joint distribution of the y of terms that depend on each other, (q,) or (2, 2).
         self._joint = {group: self._distribution(group) for group in alone + self.nested}
@@ -219,11 +219,19 @@ class CodeLaw:
             table = (table - np.outer(factors, table[row])) % q
         return np.array(pivots, int), table[:, : self.length], table[:, self.length :]
 
-    def _check(self) -> None:
-        """`SourceError` unless the span has no vector of fewer sites than the terms it is made of,
-        but for the spins that fields keep from having a mean."""
+    def _check(self, paired: list[int]) -> None:
+        """`SourceError` unless nested terms are alone on their sites, and no combination of the
+        others has fewer sites than one of the terms that it is made of."""
+        for pair in self.nested:
+            inner, outer = (self.sites[term] for term in pair)
+            if np.delete(self._forms, pair, axis=0)[:, outer].any():
+                raise SourceError(
+                    f"found {_named([inner, outer])}, nested, and another term that shares a site; "
+                    "expected nested terms that share none with others; move one of them",
+                    "terms",
+                )
         shared = self._forms.sum(axis=0) > 1
-        near = np.flatnonzero(self._forms[:, shared].any(axis=1))
+        near = np.setdiff1d(np.flatnonzero(self._forms[:, shared].any(axis=1)), paired)
         if self.vocabulary ** len(near) > SPAN:
             raise SourceError(
                 f"found {len(near)} terms that share sites; expected at most {SPAN} combinations "
@@ -232,9 +240,6 @@ class CodeLaw:
             )
         chosen = np.array(list(product(range(self.vocabulary), repeat=len(near))), int)
         made = chosen @ self._forms[near] % self.vocabulary
-        for pair in self.nested:
-            columns = np.searchsorted(near, pair)
-            chosen[np.ix_(chosen[:, columns].all(axis=1), columns)] = 0
         largest = ((chosen > 0) * self.orders[near]).max(axis=1, initial=0)
         wrong = np.flatnonzero((made > 0).sum(axis=1) < largest)
         if len(wrong):
