@@ -260,7 +260,7 @@ def written(folder):
             history = planted_runs.rows([0, 15], [6.0, 1.8], 1, 200)
             planted_runs.write(folder / name / f"seed-{seed}", history, **about)
             path = folder / "losses" / name / f"seed-{seed}.parquet"
-            tables.write_losses(path, table.drop(columns="seed"), {})
+            tables.LOSSES.write(path, table.drop(columns="seed"), {})
     made = {"chains": 4, "energy": "raw", "source": "docs"}
     config = {
         "evaluations": evaluations,

@@ -79,7 +79,7 @@ def write_maps(path, steps):
             row, column = map(np.ravel, np.indices(matrix.shape))
             cells = dict(row=row, column=column, value=matrix.ravel())
             frames.append(pd.DataFrame({"name": name, "step": step, "layer": layer, **cells}))
-    tables.write_maps(path, pd.concat(frames, ignore_index=True), {})
+    tables.MAPS.write(path, pd.concat(frames, ignore_index=True), {})
     return path
 
 

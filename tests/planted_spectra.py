@@ -51,7 +51,7 @@ def table(halves=HALVES, ends=ENDS, relative=0.02, excess=(1.5, 0.1, 0.01, 0.0),
             found.append(rows(step, "M", k, value, relative * value + 1e-15))
         found.append(rows(step, "Var g", 0, 4.0, 0.1))
     found += [rows(steps[-1], "anchored excess", d, e, 0.002) for d, e in enumerate(excess)]
-    return pd.DataFrame(found)[tables.SPECTRA_SCHEMA.names]
+    return pd.DataFrame(found)[tables.SPECTRA.schema.names]
 
 
 def spectra(runs=(0, 1, 2), name="bert", description=BERT, law="text", **planted):

@@ -84,7 +84,7 @@ def write_network(folder, model, layers, epochs, seeds):
             for layer, time in enumerate(moves, 1)
         ]
     frame = pd.DataFrame(moved, columns=["seed", "step", "layer", "value"])
-    tables.write_displacements(folder / f"{model}.parquet", frame, {})
+    tables.DISPLACEMENTS.write(folder / f"{model}.parquet", frame, {})
     moved = keys.Displacements(source="many-body", model=model)
     moved = with_file(moved, folder / f"{model}.parquet")
     return Runs(runs=runs, moved=moved, recipe="ADAM, rate 0.01")

@@ -99,9 +99,9 @@ def written(folder, write_run):
     for seed, mine in found.groupby("seed"):
         for kind in ("losses", "spectra"):
             paths[kind].append(str(folder / f"{kind}-{seed}.parquet"))
-        tables.write_losses(paths["losses"][-1], mine.drop(columns="seed"), {})
+        tables.LOSSES.write(paths["losses"][-1], mine.drop(columns="seed"), {})
         about = planted_spectra.about("known") | {"seed": seed}
-        tables.write_spectra(paths["spectra"][-1], planted_spectra.table(excess=()), about)
+        tables.SPECTRA.write(paths["spectra"][-1], planted_spectra.table(excess=()), about)
         paths["runs"].append(str(write_run(folder / f"run-{seed}", seed)))
     sets = {"cut-2": {"source": "cut-2"}, "cut-3": {"source": "cut-3"}, "test": {}}
     targets = {name: given | {"split": "test", "sequences": 60} for name, given in sets.items()}

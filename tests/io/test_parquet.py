@@ -36,7 +36,7 @@ def write_theory(path):
 
 
 def read_theory(path):
-    frame, about = tables.read_theory(path)
+    frame, about = tables.THEORY.read(path)
     return frame.to_dict("list"), about
 
 
@@ -96,7 +96,7 @@ SPOILT = {
     "its end": (lambda path: truncate(path, -1), "is refused: not a whole Parquet file"),
     "foreign": (lambda path: foreign(path, {}), "is refused: it has no metadata document under"),
     "another": (
-        lambda path: tables.write_maps(path, pd.DataFrame(columns=tables.MAPS_SCHEMA.names), {}),
+        lambda path: tables.MAPS.write(path, pd.DataFrame(columns=tables.MAPS.schema.names), {}),
         "is refused: it holds 'maps', expected",
     ),
 } | {

@@ -28,9 +28,9 @@ def test_a_table_comes_back_as_it_was_written(tmp_path, numbers):
     paths = [tmp_path / f"{name}.parquet" for name in "ab"]
     tables.write_theory(paths[0], numbers, about)
     tables.write_theory(paths[1], numbers[numbers.columns[::-1]].copy(), dict(about))
-    back, document = tables.read_theory(paths[0])
+    back, document = tables.THEORY.read(paths[0])
     assert document == about
-    assert list(back.columns) == tables.THEORY_SCHEMA.names
+    assert list(back.columns) == tables.THEORY.schema.names
     pd.testing.assert_frame_equal(
         back, numbers[back.columns].astype({"seed": "int64", "x": "float64"}), check_dtype=False
     )

@@ -11,6 +11,7 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.measure.contacts import (
+    CONTACTS,
     apc,
     as_matrix,
     best_pairs,
@@ -19,7 +20,6 @@ from manybody.measure.contacts import (
     frobenius,
     precision,
     read_known,
-    read_scores,
     score_run,
     site_names,
     write_known,
@@ -82,7 +82,7 @@ def test_the_correction_takes_the_product_of_mean_scores_away():
 def test_tables_of_scores_come_back(tmp_path):
     scores = frobenius(*heads(length=6))
     write_scores(tmp_path / "c.parquet", scores, {"source": "toy"})
-    frame, about = read_scores(tmp_path / "c.parquet")
+    frame, about = CONTACTS.read(tmp_path / "c.parquet")
     assert about == {"source": "toy", "length": 6}
     assert list(frame.columns) == ["i", "j", "score", "apc"]
     assert frame[["i", "j"]].to_numpy()[[0, 1, -1]].tolist() == [[1, 2], [1, 3], [5, 6]]
@@ -90,13 +90,13 @@ def test_tables_of_scores_come_back(tmp_path):
     np.testing.assert_array_equal(np.triu(as_matrix(frame, "apc", 6)), np.triu(apc(scores)))
     (tmp_path / "c.parquet").write_bytes(b"PAR1")
     with pytest.raises(ArtifactError, match=r"c\.parquet is refused"):
-        read_scores(tmp_path / "c.parquet")
+        CONTACTS.read(tmp_path / "c.parquet")
 
 
 def test_the_list_of_pairs_has_their_names_and_the_best_first(tmp_path):
     scores = frobenius(*heads(length=5))
     write_scores(tmp_path / "c.parquet", scores, {})
-    frame, _ = read_scores(tmp_path / "c.parquet")
+    frame, _ = CONTACTS.read(tmp_path / "c.parquet")
     about = {"aligned": "GC.au", "numbers": [24, 25, None, 26, 28]}
     assert site_names({}, 3) == ["1", "2", "3"]
     write_list(tmp_path / "c.csv", frame, site_names(about, 5))

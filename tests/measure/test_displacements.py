@@ -59,5 +59,5 @@ def test_all_seeds_of_a_model_make_one_table(tmp_path):
     assert found["seed"].tolist() == [3] * 4 + [5] * 4
     assert found["layer"].tolist() == [1, 2] * 4
     assert found["value"].tolist() == [0, 0, 0, 1] * 2
-    tables.write_displacements(tmp_path / "table.parquet", found, {"model": "n2"})
-    pd.testing.assert_frame_equal(tables.read_displacements(tmp_path / "table.parquet"), found)
+    tables.DISPLACEMENTS.write(tmp_path / "table.parquet", found, {"model": "n2"})
+    pd.testing.assert_frame_equal(tables.DISPLACEMENTS.read(tmp_path / "table.parquet")[0], found)

@@ -24,7 +24,7 @@ def evaluated(path, evaluation: str, loss: float, steps=(10, 20)):
     path = path / evaluation / "seed-0.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame(rows).assign(correct=3, predictions=16)
-    tables.write_losses(path, table, {"evaluation": evaluation, "seed": 0})
+    tables.LOSSES.write(path, table, {"evaluation": evaluation, "seed": 0})
     return path
 
 

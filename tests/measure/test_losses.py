@@ -61,7 +61,7 @@ def test_every_checkpoint_on_every_set_is_the_loss_of_explicit_masks(tmp_path, s
     targets, tokens = sets
     run = finished_run(tmp_path / "run", FACTORED)
     table = losses.evaluate(run, targets)
-    assert list(table.columns) == tables.LOSS_SCHEMA.names
+    assert list(table.columns) == tables.LOSSES.schema.names
     assert len(table) == 2 * 2 * 9
     assert set(table["predictions"]) == {LENGTH}
     for row in table.itertuples():
@@ -151,7 +151,7 @@ def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):
     table = losses.evaluate(finished_run(tmp_path / "run", FACTORED), sets[0])
     paths = {seed: tmp_path / f"seed-{seed}.parquet" for seed in (0, 4)}
     for path in paths.values():
-        tables.write_losses(path, table, {"evaluation": "test"})
+        tables.LOSSES.write(path, table, {"evaluation": "test"})
     back = tables.read_losses(paths)
     pd.testing.assert_frame_equal(back[back["seed"] == 0].drop(columns="seed"), table)
     assert set(back["seed"]) == {0, 4}

@@ -309,8 +309,8 @@ def test_saved_draws_go_on_as_if_nothing_had_stopped(tmp_path):
     )
     assert len(saved) > 1
     assert sum(counted) == whole.table[whole.table["quantity"] == "M"]["forwards"].sum() <= 9000
-    tables.write_spectrum(tmp_path / "rows.parquet", saved[1], {"seed": 0})
-    rows, about = tables.read_spectrum(tmp_path / "rows.parquet")
+    tables.SPECTRUM.write(tmp_path / "rows.parquet", saved[1], {"seed": 0})
+    rows, about = tables.SPECTRUM.read(tmp_path / "rows.parquet")
     assert about == {"seed": 0}
     again = spectrum.spectrum(model, tokens, forwards=9000, rows=rows, **given)
     keys = ["order", "draw", "target"]

@@ -7,7 +7,7 @@ job = begin(snakemake)
 from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.devices import pick
 from manybody.io.progress import Progress
-from manybody.io.tables import places, write_losses
+from manybody.io.tables import LOSSES, places
 from manybody.measure.losses import evaluate
 
 evaluation, run = snakemake.params.evaluation, snakemake.input.model
@@ -22,7 +22,7 @@ with Progress(steps * len(targets), "sets", f"evaluate {snakemake.wildcards.eval
         device=pick(snakemake.params.device),
         progress=bar,
     )
-write_losses(
+LOSSES.write(
     snakemake.output.losses,
     losses,
     {"evaluation": snakemake.wildcards.evaluation, "seed": int(snakemake.wildcards.seed)},

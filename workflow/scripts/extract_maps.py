@@ -6,7 +6,7 @@ job = begin(snakemake)
 
 from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.progress import Progress
-from manybody.io.tables import write_maps
+from manybody.io.tables import MAPS
 from manybody.measure.maps import extract
 
 inputs, params, wildcards = snakemake.input, snakemake.params, snakemake.wildcards
@@ -20,7 +20,7 @@ with Progress(checkpoints, "checkpoints", f"maps {wildcards.model} seed {wildcar
         threads=snakemake.threads,
         progress=bar,
     )
-write_maps(
+MAPS.write(
     snakemake.output.maps,
     maps,
     {"source": wildcards.source, "model": wildcards.model, "seed": int(wildcards.seed)},

@@ -4,10 +4,10 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.io.tables import write_displacements
+from manybody.io.tables import DISPLACEMENTS
 from manybody.measure.displacements import measure
 
-write_displacements(
+DISPLACEMENTS.write(
     snakemake.output.displacements,
     measure(snakemake.input.models),
     {"source": snakemake.wildcards.source, "model": snakemake.wildcards.model},

@@ -10,7 +10,7 @@ job = begin(snakemake)
 from manybody.data.tokenizer import decoder
 from manybody.io.devices import pick
 from manybody.io.progress import Progress
-from manybody.io.tables import write_spectra
+from manybody.io.tables import SPECTRA
 from manybody.measure.spectra import measure, measured
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
@@ -29,7 +29,7 @@ with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed
         words=decoder(inputs.words) if inputs.words else None,
     )
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
-write_spectra(output, found, about)
+SPECTRA.write(output, found, about)
 shutil.rmtree(parts)
 
 job.keep()

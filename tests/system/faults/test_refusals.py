@@ -137,7 +137,7 @@ CASES = [
     (f"{CLONE}/sweep-6.parquet", as_another("sweep-2.parquet"), clone),
     ("losses/tiny/seed-0.parquet", truncate, losses),
     ("losses/tiny/seed-0.parquet", flip, losses),
-    ("curves/tiny.parquet", flip, tables.read_theory),
+    ("curves/tiny.parquet", flip, tables.THEORY.read),
     ("figures/simplicity/gradient_flow.claims.csv", truncate, claims.read),
     ("figures/simplicity/gradient_flow.claims.csv", behead, claims.read),
 ]

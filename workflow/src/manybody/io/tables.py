@@ -17,101 +17,6 @@ from manybody.io import parquet
 from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
 
-LOSS_SCHEMA = pa.schema(
-    [
-        ("target", pa.string()),
-        ("step", pa.int64()),
-        ("sequence", pa.int64()),
-        ("loss_sum", pa.float64()),
-        ("correct", pa.int64()),
-        ("predictions", pa.int64()),
-    ]
-)
-
-THEORY_SCHEMA = pa.schema(
-    [
-        ("quantity", pa.string()),
-        ("series", pa.string()),
-        ("seed", pa.int64()),
-        ("x", pa.float64()),
-        ("y", pa.float64()),
-        ("y_err", pa.float64()),
-    ]
-)
-
-MAPS_SCHEMA = pa.schema(
-    [
-        ("name", pa.string()),  # A, V or attention
-        ("step", pa.int64()),  # of the checkpoint
-        ("layer", pa.int64()),  # 1 .. n, or 0 for the mean of the last two
-        ("row", pa.int64()),  # from 0, as `column`
-        ("column", pa.int64()),
-        ("value", pa.float64()),
-    ]
-)
-
-DISPLACEMENTS_SCHEMA = pa.schema(
-    [
-        ("seed", pa.int64()),
-        ("step", pa.int64()),
-        ("layer", pa.int64()),
-        ("value", pa.float64()),
-    ]
-)
-
-# What a student of a code law lacks of each of its terms, as `measure.clock` says it.
-CLOCK_SCHEMA = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("term", pa.int64()),  # its number in the law
-        ("order", pa.int64()),
-        ("information", pa.float64()),  # c_e, nats a site
-        ("nested", pa.bool_()),
-        ("gap", pa.float64()),  # K_e, nats
-        ("share", pa.float64()),  # S_k of all terms of its order
-        ("own_share", pa.float64()),  # the same of the term alone
-    ]
-)
-
-# The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
-# draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
-SPECTRUM_SCHEMA = pa.schema(
-    [
-        ("block", pa.int64()),  # number of s among the sequences
-        ("draw", pa.int64()),
-        ("target", pa.int64()),
-        ("order", pa.int64()),  # k of M_k; 0 for Var g
-        ("span", pa.int64()),  # from the first to the last of target and flips; 0 if undefined
-        ("positions", pa.int64()),  # of the context that are not special
-        ("differing", pa.int64()),  # how many of them differ between s and r
-        ("weight", pa.float64()),
-        ("value", pa.float64()),
-    ]
-)
-
-# What follows from the draws at each checkpoint, as `measure.spectrum` says it; the loss of
-# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
-# `span k` is the share of M_k whose positions are so far apart.
-SPECTRA_SCHEMA = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("quantity", pa.string()),
-        ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut, a span
-        ("value", pa.float64()),
-        ("se", pa.float64()),
-        ("floor", pa.float64()),  # the error that only more sequences would lower
-        ("asked", pa.float64()),
-        ("share", pa.float64()),  # of Var g
-        ("share_se", pa.float64()),
-        ("draws", pa.int64()),
-        ("forwards", pa.int64()),
-        ("reached", pa.bool_()),  # the error that was asked
-        ("state", pa.string()),
-        # Of M_k: its values with blocks drawn anew, which are the same at all checkpoints.
-        ("replicates", pa.list_(pa.float64())),
-    ]
-)
-
 
 class Table(NamedTuple):
     """A kind of table: what its document calls it, and its columns."""
@@ -132,31 +37,127 @@ class Table(NamedTuple):
         return table.to_pandas(), document["about"]
 
 
-LOSSES = Table("losses", LOSS_SCHEMA)
-THEORY = Table("theory", THEORY_SCHEMA)
-MAPS = Table("maps", MAPS_SCHEMA)
-DISPLACEMENTS = Table("displacements", DISPLACEMENTS_SCHEMA)
-CLOCKS = Table("clocks", CLOCK_SCHEMA)
-SPECTRUM = Table("spectrum", SPECTRUM_SCHEMA)
-SPECTRA = Table("spectra", SPECTRA_SCHEMA)
+LOSSES = Table(
+    "losses",
+    pa.schema(
+        [
+            ("target", pa.string()),
+            ("step", pa.int64()),
+            ("sequence", pa.int64()),
+            ("loss_sum", pa.float64()),
+            ("correct", pa.int64()),
+            ("predictions", pa.int64()),
+        ]
+    ),
+)
 
-write_losses = LOSSES.write
-read_theory = THEORY.read
-write_maps, read_maps = MAPS.write, MAPS.read
-write_displacements = DISPLACEMENTS.write
-write_spectrum, read_spectrum = SPECTRUM.write, SPECTRUM.read
-write_spectra, read_spectra = SPECTRA.write, SPECTRA.read
+THEORY = Table(
+    "theory",
+    pa.schema(
+        [
+            ("quantity", pa.string()),
+            ("series", pa.string()),
+            ("seed", pa.int64()),
+            ("x", pa.float64()),
+            ("y", pa.float64()),
+            ("y_err", pa.float64()),
+        ]
+    ),
+)
+
+MAPS = Table(
+    "maps",
+    pa.schema(
+        [
+            ("name", pa.string()),  # A, V or attention
+            ("step", pa.int64()),  # of the checkpoint
+            ("layer", pa.int64()),  # 1 .. n, or 0 for the mean of the last two
+            ("row", pa.int64()),  # from 0, as `column`
+            ("column", pa.int64()),
+            ("value", pa.float64()),
+        ]
+    ),
+)
+
+DISPLACEMENTS = Table(
+    "displacements",
+    pa.schema(
+        [
+            ("seed", pa.int64()),
+            ("step", pa.int64()),
+            ("layer", pa.int64()),
+            ("value", pa.float64()),
+        ]
+    ),
+)
+
+# What a student of a code law lacks of each of its terms, as `measure.clock` says it.
+CLOCKS = Table(
+    "clocks",
+    pa.schema(
+        [
+            ("step", pa.int64()),
+            ("term", pa.int64()),  # its number in the law
+            ("order", pa.int64()),
+            ("information", pa.float64()),  # c_e, nats a site
+            ("nested", pa.bool_()),
+            ("gap", pa.float64()),  # K_e, nats
+            ("share", pa.float64()),  # S_k of all terms of its order
+            ("own_share", pa.float64()),  # the same of the term alone
+        ]
+    ),
+)
+
+# The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
+# draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
+SPECTRUM = Table(
+    "spectrum",
+    pa.schema(
+        [
+            ("block", pa.int64()),  # number of s among the sequences
+            ("draw", pa.int64()),
+            ("target", pa.int64()),
+            ("order", pa.int64()),  # k of M_k; 0 for Var g
+            ("span", pa.int64()),  # from the first to the last of target and flips; 0 if undefined
+            ("positions", pa.int64()),  # of the context that are not special
+            ("differing", pa.int64()),  # how many of them differ between s and r
+            ("weight", pa.float64()),
+            ("value", pa.float64()),
+        ]
+    ),
+)
+
+# What follows from the draws at each checkpoint, as `measure.spectrum` says it; the loss of
+# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
+# `span k` is the share of M_k whose positions are so far apart.
+SPECTRA = Table(
+    "spectra",
+    pa.schema(
+        [
+            ("step", pa.int64()),
+            ("quantity", pa.string()),
+            ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut, a span
+            ("value", pa.float64()),
+            ("se", pa.float64()),
+            ("floor", pa.float64()),  # the error that only more sequences would lower
+            ("asked", pa.float64()),
+            ("share", pa.float64()),  # of Var g
+            ("share_se", pa.float64()),
+            ("draws", pa.int64()),
+            ("forwards", pa.int64()),
+            ("reached", pa.bool_()),  # the error that was asked
+            ("state", pa.string()),
+            # Of M_k: its values with blocks drawn anew, which are the same at all checkpoints.
+            ("replicates", pa.list_(pa.float64())),
+        ]
+    ),
+)
 
 
 def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
     """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`."""
     frames = [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()]
     return pd.concat(frames, ignore_index=True)
-
-
-def read_displacements(path: str | Path) -> pd.DataFrame:
-    """The displacements of one model's runs (`measure.displacements`)."""
-    return DISPLACEMENTS.read(path)[0]
 
 
 def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
@@ -166,17 +167,17 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
     order, and no others. Equal rows and documents give the same bytes. Raises `ValueError` for
     other columns.
     """
-    if set(frame.columns) != set(THEORY_SCHEMA.names):
+    if set(frame.columns) != set(THEORY.schema.names):
         raise ValueError(
             f"{path}: found the columns {', '.join(map(str, frame.columns))}; a table of theory "
-            f"has {', '.join(THEORY_SCHEMA.names)}"
+            f"has {', '.join(THEORY.schema.names)}"
         )
     # NaN is a number of these columns, not a missing value.
     columns = [
         pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
-        for field in THEORY_SCHEMA
+        for field in THEORY.schema
     ]
-    table = pa.Table.from_arrays(columns, schema=THEORY_SCHEMA)
+    table = pa.Table.from_arrays(columns, schema=THEORY.schema)
     parquet.write_table(path, table, {"kind": THEORY.kind, "about": about})
 
 

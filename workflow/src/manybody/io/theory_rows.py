@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from manybody.io.tables import THEORY_SCHEMA
+from manybody.io.tables import THEORY
 
-COLUMNS = THEORY_SCHEMA.names
+COLUMNS = THEORY.schema.names
 
 
 def rows(quantity: str, series: str, x, y, y_err=np.nan, seed: int = 0) -> pd.DataFrame:

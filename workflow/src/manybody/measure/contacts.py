@@ -22,14 +22,19 @@ from manybody.io import parquet
 from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
+from manybody.io.tables import Table
 
-KIND = "contacts"
-SCHEMA = pa.schema(
-    [("i", pa.int64()), ("j", pa.int64()), ("score", pa.float64()), ("apc", pa.float64())]
+CONTACTS = Table(
+    "contacts",
+    pa.schema(
+        [("i", pa.int64()), ("j", pa.int64()), ("score", pa.float64()), ("apc", pa.float64())]
+    ),
 )
-KNOWN = "known contacts"
-KNOWN_SCHEMA = pa.schema(
-    [("i", pa.int64()), ("j", pa.int64()), ("contact", pa.bool_()), ("distance", pa.float64())]
+KNOWN = Table(
+    "known contacts",
+    pa.schema(
+        [("i", pa.int64()), ("j", pa.int64()), ("contact", pa.bool_()), ("distance", pa.float64())]
+    ),
 )
 TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
 
@@ -134,9 +139,7 @@ def pairs(scores: np.ndarray) -> pd.DataFrame:
 
 def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
     """Writes the table of `pairs` of scores (L, L), atomically."""
-    document = {"kind": KIND, "about": {**about, "length": len(scores)}}
-    table = pa.Table.from_pandas(pairs(scores), schema=SCHEMA, preserve_index=False)
-    parquet.write_table(path, table.replace_schema_metadata(), document)
+    CONTACTS.write(path, pairs(scores), {**about, "length": len(scores)})
 
 
 def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
@@ -148,12 +151,6 @@ def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
     ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
     with atomic(path) as temporary:
         ranked.to_csv(temporary, index=False)
-
-
-def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """Reads what `write_scores` wrote: columns i, j, score, apc, and the document."""
-    table, document = parquet.read_table(path, KIND, SCHEMA)
-    return table.to_pandas(), document["about"]
 
 
 def as_matrix(frame: pd.DataFrame, column: str, length: int) -> np.ndarray:
@@ -209,14 +206,14 @@ def write_known(
     (L, L) in angstrom, nan where there is none, atomically."""
     first, second = np.nonzero(np.triu(known, 1))
     columns = [first + 1, second + 1, contacts[first, second], distances[first, second]]
-    document = {"kind": KNOWN, "about": {**about, "length": len(known)}}
-    parquet.write_table(path, pa.table(columns, schema=KNOWN_SCHEMA), document)
+    document = {"kind": KNOWN.kind, "about": {**about, "length": len(known)}}
+    parquet.write_table(path, pa.table(columns, schema=KNOWN.schema), document)
 
 
 def read_known(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Contacts and known pairs, both (L, L) bool and symmetric, that `write_known` wrote."""
-    table, document = parquet.read_table(path, KNOWN, KNOWN_SCHEMA)
-    length = document["about"]["length"]
+    table, about = KNOWN.read(path)
+    length = about["length"]
     contacts, known = np.zeros((2, length, length), dtype=bool)
     i, j = (table[column].to_numpy() - 1 for column in ("i", "j"))
     known[i, j] = known[j, i] = True

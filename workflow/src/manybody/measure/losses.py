@@ -12,7 +12,7 @@ from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.io.tables import LOSS_SCHEMA
+from manybody.io.tables import LOSSES
 from manybody.models import stored
 from manybody.models.objectives import choose_masks, sequence_sums
 
@@ -73,7 +73,7 @@ def evaluate(
                 )
                 if progress is not None:
                     progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
-    return pd.concat(rows, ignore_index=True)[LOSS_SCHEMA.names]
+    return pd.concat(rows, ignore_index=True)[LOSSES.schema.names]
 
 
 def masked_positions(

@@ -17,7 +17,7 @@ from manybody.io import checkpoints
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.io.tables import MAPS_SCHEMA
+from manybody.io.tables import MAPS
 from manybody.models import architectures_with, stored
 from manybody.models.base import Model
 
@@ -32,7 +32,7 @@ def extract(
     threads: int = 1,
     progress=None,
 ) -> pd.DataFrame:
-    """The maps of a run, in the columns of a table of maps (`tables.write_maps`).
+    """The maps of a run, in the columns of a table of maps (`tables.MAPS.write`).
 
     manifest: that of the run. For factored attention with one head, `A` (softmax maps as they are
     used, diagonal included) and `V` of each layer. For an encoder or the interpolation,
@@ -55,7 +55,7 @@ def extract(
             frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
             if progress is not None:
                 progress.update(1)
-    return pd.concat(frames, ignore_index=True)[MAPS_SCHEMA.names]
+    return pd.concat(frames, ignore_index=True)[MAPS.schema.names]
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.io.tables import read_spectra, write_spectra
+from manybody.io.tables import SPECTRA
 from manybody.measure import spectra
 from manybody.models.pretrained import layout, series
 from manybody.training.series import adopt
@@ -31,7 +31,7 @@ def measured(
     model: str, text: str, length: int | None, orders: int, forwards: int, parts: Path
 ) -> Iterator[tuple[pd.DataFrame, dict, list[str]]]:
     """The spectra of a folder of weights, or of a series of them, on a text: a table in the columns
-    of `tables.SPECTRA_SCHEMA`, its document, and what of the folder and the text is passed over.
+    of `tables.SPECTRA.schema`, its document, and what of the folder and the text is passed over.
 
     model: in save_pretrained layout, or a folder of checkpoint-N or step-N. length: L, by default
     64, or that of half of the sequences of a file of sequences (`own_text`). `parts` keeps
@@ -71,8 +71,8 @@ def measured(
             threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
             with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
                 given_files = run, sequences, entry, work / "draws", job, device, progress
-                write_spectra(kept, *spectra.measure(*given_files, threads, words))
-        table, about = read_spectra(kept)
+                SPECTRA.write(kept, *spectra.measure(*given_files, threads, words))
+        table, about = SPECTRA.read(kept)
         passed = [f"passed over: {said}" for said in series.checkpoints(whole)[1]]
         passed += Sequences.open(sequences).about.get("said", [])
         yield table, about | {"spectrum": whole.name, "entry": entry}, passed

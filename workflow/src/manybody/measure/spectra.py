@@ -43,7 +43,7 @@ def measure(
     threads: int = 1,
     words: Callable[[list[int]], str] | None = None,
 ) -> tuple[pd.DataFrame, dict]:
-    """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
+    """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA.schema`, and its `about`.
 
     manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`.
     words: the text of some tokens, for the `passage` in `about`; numbers by default. The
@@ -101,7 +101,7 @@ def measure(
         about["suspects"] = run.about["suspects"]
     if entry.get("passage") is not None:
         about["passage"] = _parts(tokens[entry["passage"]].tolist(), words)
-    return every.reindex(columns=tables.SPECTRA_SCHEMA.names), about
+    return every.reindex(columns=tables.SPECTRA.schema.names), about
 
 
 def measured(
@@ -124,7 +124,7 @@ def measured(
 def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> spectrum.Spectrum:
     """The results of one checkpoint, from the draws in `path` on if they are of this job."""
     try:
-        rows, about = tables.read_spectrum(path)
+        rows, about = tables.SPECTRUM.read(path)
         rows = rows if about == {"job": job} else None
     except (ArtifactError, OSError):
         rows = None
@@ -144,7 +144,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         forwards=entry["forwards"],
         **{largest: entry["orders"]},
     )
-    tables.write_spectrum(path, done.rows, {"job": job})
+    tables.SPECTRUM.write(path, done.rows, {"job": job})
     kept.update(entry["forwards"] - kept.done)
     return done
 
@@ -158,7 +158,7 @@ class _Kept:
 
     def save(self, rows: pd.DataFrame) -> None:
         if time.monotonic() - self.last > SAVED:
-            tables.write_spectrum(self.path, rows, {"job": self.job})
+            tables.SPECTRUM.write(self.path, rows, {"job": self.job})
             self.last = time.monotonic()
 
     def update(self, done: int) -> None:

@@ -24,7 +24,7 @@ import torch
 
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
-from manybody.io.tables import SPECTRUM_SCHEMA
+from manybody.io.tables import SPECTRUM
 from manybody.measure import flips
 from manybody.measure.flips import Conditionals
 from manybody.models.base import Model
@@ -43,11 +43,11 @@ ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vani
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated
 HELD = 2**27  # logits of a cube held at a time
-COLUMNS = SPECTRUM_SCHEMA.names
+COLUMNS = SPECTRUM.schema.names
 
 
 class Spectrum(NamedTuple):
-    """`table` of results, `rows` of the draws that they follow from (`tables.SPECTRUM_SCHEMA`)."""
+    """`table` of results, `rows` of the draws that they follow from (`tables.SPECTRUM.schema`)."""
 
     table: pd.DataFrame
     rows: pd.DataFrame
@@ -210,7 +210,7 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
 
 
 class Draws:
-    """Blocks s, their r, and samples of flips in between, as rows of `tables.SPECTRUM_SCHEMA`."""
+    """Blocks s, their r, and samples of flips in between, as rows of `tables.SPECTRUM.schema`."""
 
     def __init__(self, model, tokens, mu, law, special, sweeps, seed, given=None):
         """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""

@@ -39,7 +39,7 @@ class Table:
     @classmethod
     def read(cls, path) -> "Table":
         """The table at a path; `ArtifactError` names a file that is not such a table."""
-        return cls(*tables.read_theory(path))
+        return cls(*tables.THEORY.read(path))
 
     def get(self, quantity: str, series: str = "") -> pd.DataFrame:
         """Rows of one quantity and series in the order of x; none if the table has not got it."""

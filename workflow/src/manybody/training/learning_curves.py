@@ -29,7 +29,7 @@ from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
 from manybody.training import pseudolikelihood as pl
 
-COLUMNS = tables.THEORY_SCHEMA.names
+COLUMNS = tables.THEORY.schema.names
 OVERHEAD = 60  # the rest of an iteration takes as long as the losses of so many sequences
 
 
@@ -162,7 +162,7 @@ def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:
     if not path.is_file():
         return None
     try:
-        frame, about = tables.read_theory(path)
+        frame, about = tables.THEORY.read(path)
     except ArtifactError:
         return None
     return frame if about == identity else None

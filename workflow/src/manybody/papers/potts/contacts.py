@@ -132,7 +132,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     """Scores and precision, from a table of `measure.contacts` and what is known."""
     from manybody.data.hamiltonian import Hamiltonian as Stored
 
-    frame, about = contacts.read_scores(inputs.contacts.file())
+    frame, about = contacts.CONTACTS.read(inputs.contacts.file())
     length, truth = about["length"], None
     if inputs.known:
         truth = Truth(*contacts.read_known(inputs.known.file()))

@@ -96,7 +96,7 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses against the number of samples, by simulation and theory, and of fits."""
-    return tables_of(*(stored.read_theory(key.file()) for key in (inputs.theory, inputs.curve)))
+    return tables_of(*(stored.THEORY.read(key.file()) for key in (inputs.theory, inputs.curve)))
 
 
 def tables_of(square: tuple[pd.DataFrame, dict], logistic: tuple[pd.DataFrame, dict]) -> Tables:

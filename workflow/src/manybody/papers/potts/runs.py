@@ -277,7 +277,7 @@ def read(inputs, block) -> Data:
 
     manifests = {(run.model, run.seed): run.file() for run in inputs.models}
     mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
-    losses, _ = tables.read_theory(inputs.equations.file())
+    losses, _ = tables.THEORY.read(inputs.equations.file())
     each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
 
     def run(model: str, seed: int, named: str) -> PottsRun:
@@ -311,7 +311,7 @@ def read_maps(path) -> dict[int, np.ndarray]:
 
     Of two layers or more it is layer 0, the mean of the last two maps.
     """
-    frame, _ = tables.read_maps(path)
+    frame, _ = tables.MAPS.read(path)
     found = {}
     for step, part in frame[frame["name"] != "V"].groupby("step", sort=True):
         layers = sorted(part["layer"].unique())

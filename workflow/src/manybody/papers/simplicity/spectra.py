@@ -137,7 +137,7 @@ def read(keys: Iterable[Spectrum]) -> list[Spectra]:
     """The spectra of each entry that the keys name, in their order."""
     found: dict[str, dict] = {}
     for key in keys:
-        found.setdefault(key.spectrum, {})[key.seed] = tables.read_spectra(key.file())
+        found.setdefault(key.spectrum, {})[key.seed] = tables.SPECTRA.read(key.file())
     return [Spectra(runs) for runs in found.values()]
 
 

@@ -252,7 +252,7 @@ def read(inputs: Inputs) -> Staircase:
 
 def _group(given: Runs, base: str = "") -> Group:
     """The runs of one network, named by what its model's name adds to that of `base`."""
-    displacements = tables.read_displacements(given.moved.file())
+    displacements = tables.DISPLACEMENTS.read(given.moved.file())[0]
     runs = {}
     for run in given.runs:
         about, curve = readings.read_run(run.file())

@@ -266,7 +266,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Losses, exact losses, times and half-times of all students."""
     found = []
     for given, part in zip(inputs.students, block.students, strict=True):
-        truth, about = stored.read_theory(given.exact.file())
+        truth, about = stored.THEORY.read(given.exact.file())
         run = students.read_student(given.runs, inputs.clones)
         (spectrum,) = spectra.read(given.spectra)
         found.append(student_of(run.losses, run.targets, truth, about["targets"], spectrum, part))
