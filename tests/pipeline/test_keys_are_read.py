@@ -21,7 +21,7 @@ ROOMS = {
     "sources": ["data"],
     "data": ["data"],  # blocks that the options of a source have in them
     "models": ["models", "training"],
-    "training": ["training", "io/kept_steps.py"],
+    "training": ["training"],
     "clones": ["sampling"],
     "evaluations": ["measure", "papers"],
     "curves": ["training"],

@@ -20,9 +20,8 @@ from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
-from manybody.sampling.paths import PathChains
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import Reference, draw_paths, unigram
+from manybody.sampling.reference import PathChains, Reference, draw_paths, unigram
 from manybody.sampling.temperature import Schedule, check_swaps
 
 TOLERANCE = 1e-12

@@ -14,12 +14,11 @@ import torch
 
 from manybody.io import checkpoints, lease as leases
 from manybody.io.atomic import ArtifactError
-from manybody.io.kept_steps import kept_steps
 from manybody.io.lease import lease
 from manybody.io.manifest import Manifest
 from manybody.io.resume import Resume
 from manybody.models import build, stored
-from manybody.training import learner, learning_rate, loop
+from manybody.training import kept_steps, learner, learning_rate, loop
 from manybody.training.batches import Batches, validation_set
 from manybody.training.loop import train
 from manybody.training.run_files import NonFiniteLoss

@@ -23,9 +23,8 @@ from manybody.sampling.backends import open_chains
 from manybody.sampling.diagnostics import settled
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
-from manybody.sampling.paths import PathChains
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import Reference, draw_paths
+from manybody.sampling.reference import PathChains, Reference, draw_paths
 
 log = logging.getLogger(__name__)
 TWO_LAYERS = dict(architecture="factored", vocabulary=400, length=16, layers=2, rank=32)

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.io.kept_steps import kept_steps
 from manybody.io.options import (
     Block,
     Condition,
@@ -19,6 +18,7 @@ from manybody.io.options import (
     nearest_of,
     number,
 )
+from manybody.training import kept_steps
 
 Fraction = number(gt=0, le=1)
 Decay = number(ge=0, lt=1)

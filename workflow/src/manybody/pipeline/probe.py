@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from manybody.io.devices import accelerated, torch_threads
-from manybody.io.kept_steps import kept_steps
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
 from manybody.sampling.backends import open_chains
 from manybody.sampling.metropolis import advance
+from manybody.training import kept_steps
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 

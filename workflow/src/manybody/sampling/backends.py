@@ -19,9 +19,8 @@ from manybody.models import samplers
 from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
-from manybody.sampling.paths import PathChains
 from manybody.sampling.redraw import Causal, MaskedGibbs
-from manybody.sampling.reference import Reference
+from manybody.sampling.reference import PathChains, Reference
 
 
 class Chains(Protocol):

@@ -1,6 +1,8 @@
-"""Training any model on any sequences; here the learning rate of a step."""
+"""Training any model on any sequences; here what follows from a recipe alone, without torch."""
 
 import math
+
+import numpy as np
 
 
 def learning_rate(step: int, recipe: dict) -> float:
@@ -18,3 +20,18 @@ def learning_rate(step: int, recipe: dict) -> float:
     if step < start:
         return peak
     return peak * 0.5 * (1 + math.cos(math.pi * (step - start) / max(steps - start, 1)))
+
+
+def kept_steps(recipe: dict) -> list[int]:
+    """The steps whose weights are kept, ascending: 0, the last, the spaced and the listed ones.
+
+    `checkpoints.logarithmic` is how many are spaced evenly in log(step) from 1 to the last; those
+    that round to the same step count once. `checkpoints.every` keeps all its multiples as well.
+    """
+    steps, wanted = recipe["steps"], recipe["checkpoints"]
+    listed = wanted.get("listed", [])
+    every = wanted.get("every")
+    regular = range(every, steps, every) if every else ()
+    count = wanted.get("logarithmic", 0)
+    spaced = np.geomspace(1, steps, count).round().astype(int).tolist() if count else []
+    return sorted({0, steps, *spaced, *listed, *regular})

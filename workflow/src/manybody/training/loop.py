@@ -19,14 +19,13 @@ from torch.nn import functional
 from manybody.data import SPLITS, sequence_weights
 from manybody.io.atomic import sha256, write_json
 from manybody.io.devices import accelerated
-from manybody.io.kept_steps import kept_steps
 from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
-from manybody.training import learning_rate
+from manybody.training import kept_steps, learning_rate
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 from manybody.training.run_files import (
