@@ -39,10 +39,7 @@ def features(model, tokens: Tensor, positions: Tensor | None) -> Tensor:
         return read + _read(model, summed.squeeze(-2))
     read = _gather(model, tokens, last.masked_fill(masked[..., None, :], 0.0))
     if model.layers > 1:
-        if model.layers == 2:
-            summed = _closed_of_heads(model, tokens, positions, last)
-        else:
-            summed = _copies(model, tokens, positions, masked, last)
+        summed = _copies(model, tokens, positions, masked, last)
         if model.rank is not None:
             summed = torch.einsum("bmhv,hrv->bmhr", summed, model.right[-1])
         read = read + summed
@@ -78,25 +75,9 @@ def _closed(model, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Te
     )
 
 
-def _closed_of_heads(model, tokens: Tensor, positions, last: Tensor) -> Tensor:
-    """Two layers: sum_k A2_ik (Z_k - sum_h A1^h_ki G^h_i)^2 for each head of A2, (B, m, H, |V|).
-
-    The square is expanded (many-body, eq. 7), with one mixed term for each head of layer 1 and a
-    Gram matrix (H, H) of the rows that masking takes away.
-    """
-    values = _values(model, tokens)
-    z = torch.einsum("hkj,bjhv->bkv", model.mixing(0), values)
-    taken = _chosen(values, positions)[:, :, None]  # G (B, m, 1, H, |V|)
-    back = _rows(model.mixing(0).mT, positions)
-    mixed = last[..., :, None, :] * back[..., None, :, :]  # ([B], m, H of A2, H of A1, L)
-    gram = mixed @ back[..., None, :, :].mT
-    crossed = gram @ taken - 2 * (mixed.flatten(-4, -2) @ z).unflatten(1, mixed.shape[-4:-1])
-    squared = (last.flatten(-3, -2) @ z.square()).unflatten(1, last.shape[-3:-1])
-    return squared + (crossed * taken).sum(-2)
-
-
 def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> Tensor:
-    """Three layers or more: sum over l, k of A^n_ik (y^(l)_k)^2 in each copy, (B, m, H, |V|).
+    """Three layers or more, or two of several heads: sum over l, k of A^n_ik (y^(l)_k)^2 in each
+    copy, (B, m, H, |V|).
 
     y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is what
     the heads read, H d wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
@@ -173,7 +154,7 @@ def _first_copies(model, tokens: Tensor, positions) -> Tensor:
     back = _rows(model.mixing(0).mT, positions).mT  # ([B], m, L, H)
     attention = model.mixing(0)
     if model.rank is None:
-        values = _values(model, tokens)
+        values = _sent(model, tokens, model.left[0])
         z = torch.einsum("hkj,bjhv->bkv", attention, values)
         return z[:, None] - back @ _chosen(values, positions)
     sent = _sent(model, tokens, model.right[0])
@@ -191,14 +172,6 @@ def _mix(model, layer: int, read: Tensor) -> Tensor:
     if model.rank is None:
         return attention.transpose(0, 1).flatten(1) @ heads.flatten(-3, -2)
     return (attention @ heads).transpose(-2, -3).flatten(-2)
-
-
-def _values(model, tokens: Tensor) -> Tensor:
-    """V^h s_j (B, L, H, |V|) of layer 1."""
-    if model.rank is None:
-        return _sent(model, tokens, model.left[0])
-    sent = _sent(model, tokens, model.right[0])
-    return torch.einsum("blhr,hvr->blhv", sent, model.left[0])
 
 
 def _sent(model, tokens: Tensor, matrices: Tensor) -> Tensor:

@@ -124,11 +124,16 @@ class Factored(Model):
 
     @property
     def activation_size(self) -> int:
-        """Kept for the backward pass: of two layers Z, shared by L copies; of more Q x."""
-        if self.layers <= 2 and self.variant == "exact":
+        """Kept for the backward pass: of two layers of one head Z, shared by L copies; else Q x."""
+        if self._shared:
             return self.heads * self.vocabulary
         narrow = self.rank is not None and self.variant == "exact"
         return self.length * self.heads * (self.rank if narrow else self.vocabulary)
+
+    @property
+    def _shared(self) -> bool:
+        """True where the copies of a sequence share all arrays that are kept."""
+        return self.variant == "exact" and self.layers <= (2 if self.heads == 1 else 1)
 
     def mixing(self, layer: int) -> Tensor:
         """A of a layer, (L, L) or one for each head (H, L, L)."""
@@ -263,7 +268,7 @@ class Factored(Model):
             own = self.fields if positions is None else functional.embedding(positions, self.fields)
             return torch.cat([features, own.expand(*features.shape[:2], -1)], -1)
         masks = length if positions is None else positions.shape[1]
-        if self.layers == 2 and self.variant == "exact":
+        if self._shared:
             sequences, some = max(1, numbers // (length * self.vocabulary)), masks
         else:
             sequences = max(1, numbers // (masks * self.activation_size))
