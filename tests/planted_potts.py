@@ -15,7 +15,7 @@ from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
-from manybody.io.theory_rows import rows
+from manybody.io.tables import rows
 from manybody.measure import truths
 from manybody.measure.contacts import apc
 from manybody.papers.inputs import distinct, with_files

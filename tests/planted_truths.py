@@ -6,7 +6,7 @@ import planted_spectra
 from planted_losses import clone, factored
 
 from manybody.io import tables
-from manybody.io.theory_rows import rows
+from manybody.io.tables import rows
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.simplicity import truths
 from manybody.papers.simplicity.spectra import Spectra

@@ -181,6 +181,29 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
     parquet.write_table(path, table, {"kind": THEORY.kind, "about": about})
 
 
+def rows(quantity: str, series: str, x, y, y_err=np.nan, seed: int = 0) -> pd.DataFrame:
+    """Rows of a table of theory, of one quantity and series: y (n,) at x (n,), with one error for
+    all or one each."""
+    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
+    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
+
+
+def joined(parts: list[pd.DataFrame], entry: dict) -> tuple[pd.DataFrame, dict]:
+    """All `rows` of a config entry, and the document about them."""
+    return pd.concat(parts, ignore_index=True)[THEORY.schema.names], document_of(entry)
+
+
+def listed(found: list[tuple], entry: dict, seed: int) -> tuple[pd.DataFrame, dict]:
+    """The same from tuples (quantity, series, x, y, y_err)."""
+    frame = pd.DataFrame(found, columns=["quantity", "series", "x", "y", "y_err"])
+    return frame.assign(seed=seed)[THEORY.schema.names], document_of(entry)
+
+
+def document_of(entry: dict) -> dict:
+    """The entry without the number of threads, on which no number depends."""
+    return {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+
+
 def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
     """Loss and accuracy of each target, seed and step, each with its standard error.
 

@@ -15,7 +15,7 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.io.theory_rows import rows
+from manybody.io.tables import rows
 from manybody.measure.truths import of_truth
 from manybody.models.objectives import sequence_sums
 from manybody.models.stored import load_model

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.io.sequences import Sequences
-from manybody.io.theory_rows import rows
+from manybody.io.tables import rows
 
 SAID = ("at", "kept", "level")  # what a document says of the distribution of a cut or a tree
 BLOCK = 2**22  # logits held at a time

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from manybody.io.theory_rows import joined, rows
+from manybody.io.tables import joined, rows
 
 # At these tolerances the flow is within 1e-12 of (13). DOP853 is off by 3e-10 between its steps.
 METHOD, RELATIVE, ABSOLUTE = "LSODA", 1e-12, 1e-14

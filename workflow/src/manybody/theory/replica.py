@@ -28,7 +28,7 @@ from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import joined, rows
+from manybody.io.tables import joined, rows
 
 POINTS = 241  # of a curve
 

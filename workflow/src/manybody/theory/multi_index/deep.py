@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import joined, rows
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index.channel import outputs
 from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals

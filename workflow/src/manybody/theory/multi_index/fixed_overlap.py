@@ -11,7 +11,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import listed
+from manybody.io.tables import listed
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.state_evolution import fixed_point
 

@@ -27,7 +27,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import joined
+from manybody.io.tables import joined
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 from manybody.theory.multi_index.samples import controlled, normals as sobol
 

@@ -21,7 +21,7 @@ import pandas as pd
 from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import joined, rows
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.channel_loops import last_index, logistic
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast

@@ -24,7 +24,7 @@ from scipy.special import expit, logit, ndtr, stdtrit
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import listed
+from manybody.io.tables import listed
 from manybody.theory.multi_index.samples import (
     Setting,
     averages,

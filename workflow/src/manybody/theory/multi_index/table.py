@@ -61,7 +61,7 @@ class Weak:
         return float(1 / self.eigenvalue.max())
 
 
-def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
+def weak_recovery(setting: Setting) -> Weak:
     """Growths at Q = 0 by the trapezoid rule over x, with no noise.
 
     x is summed over a quarter of its plane (a sign, and the tokens' exchange), on a lattice in
@@ -75,9 +75,9 @@ def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
     reach = np.sqrt(variance) * np.array(reach)
     places, weights = [], []
     for scale, end in zip(scales, reach, strict=True):
-        t = np.arange(0, math.asinh(end / scale) + step, step)
+        t = np.arange(0, math.asinh(end / scale) + STEP, STEP)
         places.append(scale * np.sinh(t))
-        weights.append(2 * step * scale * np.cosh(t) * np.where(t == 0, 0.5, 1))
+        weights.append(2 * STEP * scale * np.cosh(t) * np.where(t == 0, 0.5, 1))
     x = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2) @ channel.ROTATION
     found = channel.posterior(
         x,

@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import listed
+from manybody.io.tables import listed
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.table import Weak, onset, onset_guess, single_layer, weak_recovery
 

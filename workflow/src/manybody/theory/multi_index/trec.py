@@ -32,7 +32,7 @@ from torch.nn.functional import cross_entropy, linear
 from manybody.io.devices import torch_threads
 from manybody.io.progress import Progress
 from manybody.io.quick_start import without_compiler
-from manybody.io.theory_rows import COLUMNS, about, joined, rows
+from manybody.io.tables import THEORY, document_of, joined, rows
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 
 LAYERS = 2
@@ -111,7 +111,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     Raises `ValueError` for a bad entry, question or tokenizer, naming key or file and value.
     """
     if entry["questions"] is None:
-        return pd.DataFrame(columns=COLUMNS), about(entry) | {"questions": None}
+        return pd.DataFrame(columns=THEORY.schema.names), document_of(entry) | {"questions": None}
     given = entry["questions"]
     if isinstance(given, dict):
         questions = of_packages(given["packages"], given["of_each"], entry["seed"])

@@ -44,7 +44,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
 from manybody.io.progress import Progress
-from manybody.io.theory_rows import listed
+from manybody.io.tables import listed
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
