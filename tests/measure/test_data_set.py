@@ -124,18 +124,5 @@ def test_a_source_that_has_changed_since_is_refused(file, tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
-def test_datasets_reads_what_is_saved(tmp_path):
-    datasets = pytest.importorskip("datasets")
-    manifest, source = draw(tmp_path, {"made": {"documents": {"corpus": CORPORA["file"]}}})
-    mb.save_dataset(manifest, tmp_path / "saved", source)
-    for name in ("sweep-2", "starts", None):
-        loaded = datasets.load_dataset(
-            str(tmp_path / "saved"), name, split="train", cache_dir=str(tmp_path / "cache")
-        )
-        own = mb.read_sequences(manifest.parent / f"{name or 'sweep-5'}.parquet").tokens
-        assert loaded["tokens"][:] == own.tolist()
-        assert len(loaded["text"]) == 7
-
-
 def test_every_downloaded_text_has_a_licence():
     assert set(data_set.LICENCES) == set(data_set.REPOSITORIES)

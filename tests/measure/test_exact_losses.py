@@ -12,10 +12,8 @@ from manybody import models
 from manybody.data import cut, enumeration, tree
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import SPLITS
-from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences
 from manybody.measure import equations, truths
-from manybody.models.objectives import sequence_sums
 
 
 @pytest.fixture
@@ -144,16 +142,3 @@ def test_one_layer_models_lose_what_they_do_copy_by_copy(length, vocabulary, tmp
         np.testing.assert_allclose(losses["y"], expected, rtol=1e-12, err_msg=name)
     optimum = found[found["quantity"] == "optimum"]["y"]
     np.testing.assert_array_equal(optimum, truths.of_truth(hamiltonian, tokens))
-
-
-def test_the_true_couplings_lose_what_the_law_does(monkeypatch):
-    monkeypatch.setattr(truths, "BLOCK", 4000)
-    hamiltonian = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
-    tokens = np.random.default_rng(0).integers(0, 20, (100, 20))
-    model = models.build(FACTORED | dict(length=20, vocabulary=20)).double()
-    with torch.no_grad():
-        model.attention[0].copy_(torch.from_numpy(hamiltonian.couplings))
-        values = -2 * hamiltonian.beta * hamiltonian.colours
-        model.left[0].copy_(torch.from_numpy(values))
-    found = sequence_sums(model, torch.from_numpy(tokens)).loss_sum.numpy() / 20
-    np.testing.assert_allclose(found, truths.of_truth(hamiltonian, tokens), rtol=1e-12)

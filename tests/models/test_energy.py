@@ -13,7 +13,6 @@ from manybody.io.manifest import Manifest
 from manybody.io.seeds import torch_seed
 from manybody.models import build, stored
 from manybody.models.objectives import choose_masks, masked_loss
-from manybody.sampling.backends import open_chains
 from manybody.training import lbfgs
 from manybody.training.lbfgs import fit
 from manybody.training.run_files import NonFiniteLoss
@@ -89,24 +88,6 @@ def test_a_masked_site_belongs_to_no_subset(order):
                     bin_ = bins[tuple(tokens[n, subset].tolist())]
                     expected[n, i] += model.couplings[i, t] * model.colours[:, bin_]
     assert (model(tokens, mask) - expected).abs().max() < 1e-13
-
-
-@pytest.mark.parametrize(("energy", "gauge"), [("raw", "none"), ("raw", "mean"), ("norm", "none")])
-def test_chains_move_by_its_energy(energy, gauge):
-    model, tokens = model_of(3), tokens_of(6)
-    chains = open_chains(model, tokens, energy, gauge)
-    which, positions = torch.arange(6), torch.tensor([0, 1, 2, 3, 6, 5])
-    proposals = (tokens[which, positions] + 1) % VOCABULARY
-    before = chains.energy().clone()
-    chosen = chains.logits(which, positions)
-    ratio, handle = chains.log_ratio(which, positions, proposals)
-    chains.accept(handle, torch.ones(6, dtype=torch.bool))
-    drawn = chosen.log_softmax(1)
-    change = drawn[which, tokens[which, positions]] - drawn[which, proposals]
-    assert (before - chains.energy() + change - ratio).abs().max() < 1e-10
-    moved = chains.energy().clone()
-    chains.rebuild()
-    assert (chains.energy() - moved).abs().max() < 1e-12
 
 
 # --- fits

@@ -2,7 +2,6 @@
 
 import math
 
-import explicit
 import numpy as np
 import planted_runs
 import pytest
@@ -65,33 +64,6 @@ def made(description, dtype=torch.float64, seed=3):
 def tokens_of(count=BATCH, length=LENGTH, vocabulary=VOCABULARY, seed=5):
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(vocabulary, (count, length), generator=generator)
-
-
-def pseudolikelihood(attention, values, tokens):
-    """-(1/(M L)) sum over mu and k of log p_k (potts, section 2), entry by entry in numpy."""
-    total = 0.0
-    for sequence in tokens:
-        for k, target in enumerate(sequence):
-            fields = np.zeros(len(values))
-            for j, colour in enumerate(sequence):
-                if j != k:
-                    fields += attention[k, j] * values[:, colour]
-            total -= fields[target] - np.log(np.exp(fields).sum())
-    return total / tokens.size
-
-
-@pytest.mark.parametrize("description", [FACTORED, SOFTMAX, interpolated(0)])
-def test_masked_language_loss_is_the_pseudolikelihood(description):
-    model = made(description)
-    tokens = tokens_of(40)
-    if description["architecture"] == "factored":
-        attention, values = model.mixing(0), model.left[0]
-    else:
-        attention = model.scores[:LENGTH, :LENGTH].softmax(-1)
-        values = model.parameter_maps()[0][2]
-    truth = pseudolikelihood(attention.detach().numpy(), values.detach().numpy(), tokens.numpy())
-    assert abs(explicit.masked(model, tokens)[0].mean().item() - truth) < 1e-12
-    assert abs(masked_loss(model, tokens)[0].mean().item() - truth) < 1e-12
 
 
 def test_softmax_maps_are_free_maps_that_are_positive_with_unit_row_sums():

@@ -69,16 +69,3 @@ def test_random_numbers_belong_to_the_chain():
         assert np.array_equal(first, second[:4])
     assert not np.array_equal(many.sweep(2)[1], many.sweep(3)[1])
     assert np.array_equal(np.sort(many.sweep(5)[0]), np.tile(np.arange(7), (9, 1)))
-
-
-def test_clones_of_one_seed_have_numbers_of_their_own():
-    """Common starts only: positions and uniforms of two names are unrelated in every sweep."""
-    one, two = (Draws(3, 40, 50, "permuted", name) for name in ("n2", "n4"))
-    for sweep in (1, 7):
-        (visits, uniforms), (others, numbers) = one.sweep(sweep), two.sweep(sweep)
-        # 4000 pairs of independent numbers: r has the standard deviation 1 / sqrt(4000).
-        assert abs(np.corrcoef(uniforms.ravel(), numbers.ravel())[0, 1]) < 4 / np.sqrt(4000)
-        assert abs((visits == others).mean() - 1 / 50) < 4 * np.sqrt(1 / 50 / 2000)
-        again = Draws(3, 40, 50, "permuted", "n2").sweep(sweep)
-        assert np.array_equal(again[1], uniforms)
-    assert not np.array_equal(Draws(4, 40, 50, "permuted", "n2").sweep(1)[1], one.sweep(1)[1])

@@ -47,6 +47,7 @@ MODELS = {
         architecture="encoder", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
     ),
     "interpolated": dict(architecture="interpolated", vocabulary=7, length=6, a=0.7),
+    "energy": dict(architecture="energy", vocabulary=7, length=6, order=3),
 }  # fmt: skip
 
 
@@ -69,9 +70,8 @@ def build(description, scale=1.0, dtype=torch.float64):
             for parameter in model.parameters():
                 parameter += 0.4 * torch.randn_like(parameter)
             spread = model(tokens).std(dim=0).mean()
-            last = model.values if description["architecture"] == "interpolated" else None
-            last = model.output.weight if last is None else last
-            last *= scale / spread
+            last = {"interpolated": "values", "energy": "colours"}.get(description["architecture"])
+            (getattr(model, last) if last else model.output.weight).mul_(scale / spread)
             return model
         for left in model.left[:-1]:
             left *= 3.0

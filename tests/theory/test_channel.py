@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from benchmarks.multi_index import published
-from benchmarks.quadrature import draw, quadrature, weigh
+from benchmarks.quadrature import draw, quadrature
 from manybody.theory.multi_index import channel
 
 SKIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -52,18 +51,6 @@ def test_two_hundred_random_cases_agree_with_adaptive_quadrature(part):
         skip = SKIPS[case % 5]
         found = compare(overlap, skip, 50 * part + case, tolerance=1e-12, relative=1e-7)
         assert_close(found, (1e-4, 1e-6, 1e-5))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("last", "skip", "integrand"),
-    [(0.5, 1.0, weigh.py_func), (0.7, 0.25, weigh.py_func), (0.6, 4.0, published)],
-)
-def test_the_published_quadrature_with_a_python_integrand_agrees(last, skip, integrand):
-    options = dict(integrand=integrand, tolerance=1e-7)
-    gaps, error = compare(np.diag([0.2, last]), skip, 3, **options)
-    assert (gaps[:2] < 1e-4).all()
-    assert error < 1e-4
 
 
 @pytest.mark.parametrize("activation", ["softmax", "linear"])

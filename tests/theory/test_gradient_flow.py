@@ -66,25 +66,6 @@ def test_loss_and_flow_are_those_of_the_definition(Q):
             np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11)
 
 
-def test_the_equations_are_those_of_the_specification():
-    """(10) to (12), term by term."""
-    covariance = joint()
-    C, h, variance = covariance[1:, 1:], covariance[0, 1:], covariance[0, 0]
-    a, B = weights()
-    G = B @ C @ B.T
-    g = np.diag(G)
-    da = h - C @ a - (np.outer(g, g) + 2 * G * G) @ a
-    dB = np.zeros_like(B)
-    for k in range(LENGTH):
-        mixed = sum(a[j] * G[j, k] * (B @ C)[j] for j in range(LENGTH))
-        dB[k] = -2 * a[k] * ((a @ g) * (B @ C)[k] + 2 * mixed)
-    loss = 0.5 * (variance - 2 * h @ a + a @ C @ a + (a @ g) ** 2 + 2 * a @ (G * G) @ a)
-    data = gf.gaussian(covariance)
-    assert gf.loss(data, a, B) == pytest.approx(loss, rel=1e-13)
-    for found, exact in zip(gf.velocity(data, a, B), (da, dB), strict=True):
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_the_flow_is_minus_the_slope_of_the_loss(decay):
     data = gf.gaussian(joint(), skewness())

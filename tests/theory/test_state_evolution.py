@@ -358,12 +358,6 @@ def test_errors_of_prediction_are_those_of_the_outputs(activation):
     assert found == pytest.approx((sum(squares) / 2, pairs / 2), rel=1e-12)
 
 
-def test_a_student_that_knows_everything_makes_no_error():
-    normal = draws(256, seeds(1)[0], 3)
-    assert prediction_errors((1, 1), SETTING, normal) == (0, 0)
-    assert min(prediction_errors((0.4, 1), SETTING, normal)) > 0.001
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.2])
 def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
     """Some twenty evaluations by Broyden's method; the iteration alone does not end within three

@@ -47,11 +47,6 @@ def test_no_threshold_is_below_a_sixth():
     assert alphas[-1] == pytest.approx(1 / 6, abs=1e-4)
 
 
-def test_the_sum_over_x_has_converged():
-    coarse, fine = (weak_recovery(Setting(0.5), step).eigenvalue for step in (0.2, 0.1))
-    assert np.allclose(coarse, fine, rtol=1e-5)
-
-
 def test_the_growths_of_samples_are_those_of_the_sum():
     normals = [draws(1024, seed) for seed in np.random.SeedSequence(2).spawn(8)]
     values = np.array([averages((0, 0), Setting(1.0), normal).eigenvalue for normal in normals])
