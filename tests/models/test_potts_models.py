@@ -319,9 +319,3 @@ def test_errors_of_known_maps(couplings):
     assert np.array_equal(gauge.symmetrised(found), gauge.symmetrised(found).T)
     better = gauge.coupling_error(gauge.symmetrised(found), truth)
     assert better.error < gauge.coupling_error(found, truth).error
-
-
-def test_renormalised_rows_sum_to_one_without_the_diagonal():
-    found = gauge.renormalised(np.random.default_rng(3).uniform(size=(2, LENGTH, LENGTH)))
-    assert np.allclose(found.sum(-1), 1, atol=1e-15)
-    assert (np.diagonal(found, axis1=1, axis2=2) == 0).all()

@@ -195,12 +195,6 @@ def test_the_parts_of_a_batch_are_the_batch():
     assert cut == whole
 
 
-def test_every_copy_is_predicted_when_all_are_masked():
-    batches = Batches(50, LENGTH, {**RECIPE, "masks": "all", "batch": 24}, seed=5)
-    assert (batches.sequences, batches.predictions) == (3, 24)
-    assert batches.at(0).rows is None
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
