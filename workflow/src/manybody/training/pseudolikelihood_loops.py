@@ -42,19 +42,13 @@ def _exponentials(numbers, turns, turn_bits, bits, count):
         bits[q] += turn_bits[q] << 52  # times 2^n, by the exponent's bits
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)
 def _highest(numbers, count):
-    """The greatest of numbers[:count], by four at a time."""
-    first, second, third, fourth = numbers[0], numbers[0], numbers[0], numbers[0]
-    done = count - count % 4
-    for a in range(0, done, 4):
-        first = max(first, numbers[a])
-        second = max(second, numbers[a + 1])
-        third = max(third, numbers[a + 2])
-        fourth = max(fourth, numbers[a + 3])
-    for a in range(done, count):
-        first = max(first, numbers[a])
-    return max(max(first, second), max(third, fourth))
+    """The greatest of numbers[:count], of vectors of the processor: no number of them is NaN."""
+    highest = numbers[0]
+    for a in range(1, count):
+        highest = max(highest, numbers[a])
+    return highest
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
