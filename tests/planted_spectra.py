@@ -125,11 +125,11 @@ def of_series() -> list[Spectra]:
 
 def passage(length: int) -> Spectra:
     """A causal model: each token is acted on by the one before, in pairs, and by the one two
-    before, with others; the first target that is asked is 1."""
+    before, with others, but nothing acts on token 3; the first target that is asked is 1."""
     found = []
     for target in range(1, length):
         for source in range(target):
-            value = {1: 1.0, 2: 0.5}.get(target - source, 1e-5) * (1 + (target == 7))
+            value = {1: 1.0, 2: 0.5}.get(target - source, 1e-5) * (1 + (target == 7)) * (target != 3)
             share = 0.9 if target - source == 1 else 0.1
             found.append(rows(10, f"influence on {target}", source, value, 0.0))
             found.append(rows(10, f"pairs on {target}", source, value * share, 0.0))

@@ -35,6 +35,7 @@ def test_a_single_model_has_no_curves(losses, panels):
     assert set(found.drawn["panel"]) == set(panels)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("length", [16, pytest.param(128, marks=pytest.mark.long)])
 def test_the_map_shows_who_acts_on_whom_and_how(length):
     found = passage_map.tables_of(passage(length))

@@ -71,8 +71,9 @@ def tables_of(one: Spectra) -> Tables:
     """The tables of one model's spectra."""
     words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
-    strong = every >= WEAK * np.nansum(every, axis=1, keepdims=True)
-    share = np.where(strong, np.clip(pairs / every, 0, 1), np.nan)
+    # Nothing acts on a target that no exchange of tokens changes.
+    strong = (every > 0) & (every >= WEAK * np.nansum(every, axis=1, keepdims=True))
+    share = np.divide(pairs, every, out=np.full_like(every, np.nan), where=strong).clip(0, 1)
     asked = _asked(every)
     drawn = [
         style.points(panel, f"on token {target}", 0, sources, values[target, sources])
@@ -155,7 +156,7 @@ def _draw_passage(axes, tables: Tables) -> None:
     looks = dict(family="DejaVu Sans Mono", size=6, va="center", parse_math=False, in_layout=False)
     for place, target in enumerate(shown):
         influence = np.nan_to_num(every[target])
-        strength = np.sqrt(influence / influence.max())
+        strength = np.sqrt(influence / (influence.max() or 1))
         for row, line in enumerate(lines):
             left, height = 0.0, place * (1 + len(lines)) + row + 0.5
             for number in line:
