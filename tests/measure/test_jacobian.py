@@ -116,6 +116,7 @@ def folder(tmp_path, monkeypatch):
     own_models.model("esm", SIZE, **sizes).save_pretrained("esm")
     (tmp_path / "two.fasta").write_text(">one/4-11\nMK-LVJAGX\n>two\nMKLV\n")
     (tmp_path / "pairs.txt").write_text("1 7\n1 8\n")
+    (tmp_path / "beyond.txt").write_text("1 9\n")
     about = dict(aligned="MKLVXAG", numbers=[*range(1, 8)], reference="one", gap=0)
     couplings = of_pairs(np.random.default_rng(0).normal(size=(21, 21, 21)), 7)
     PairModel(np.zeros((7, 21)), couplings, about).save("model.safetensors")
@@ -147,6 +148,8 @@ REFUSED = {
     "long": (["esm", "M" * 13], "cannot read 15 tokens, special ones included"),
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),
+    "sites": (["esm", "two.fasta", "--structure", "beyond.txt"], "sites from 1 to L = 8"),
+    "family": (["esm", "WWWWWWW", "--family", "model.safetensors"], "0 of 7 residues are in"),
 }
 
 
@@ -159,7 +162,7 @@ def test_what_cannot_be_used_is_refused(case, folder, capsys):
     arguments, said = REFUSED[case]
     assert command.main(["jacobian", *arguments]) == 1
     assert said in capsys.readouterr().err
-    assert not list(folder.glob("jacobian*"))
+    assert not list(folder.glob("*jacobian*"))  # nor parts: nothing was measured
 
 
 def test_rotary_positions_have_no_bound():

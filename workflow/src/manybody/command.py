@@ -330,19 +330,20 @@ def jacobian(
 
     from manybody.measure import contacts, jacobian as measure, known_contacts
 
-    parts = out.with_name(f".{out.name}.parts")
-    scores, beyond, about = measure.measured(model, sequence, masked, parts)
-    maps = {form: contacts.apc(each) for form, each in scores.items()}
-    if family:
-        maps["family"] = measure.of_family(family, about)
-    frame, length = contacts.pairs(scores["unmasked"]), len(about["aligned"])
+    asked, parts = measure.opened(model, sequence), out.with_name(f".{out.name}.parts")
+    about, length = asked.about, len(asked.sites)
+    # What cannot be compared is refused before anything is measured.
+    truth = structure and known_contacts.read(structure, about, length, chain)
+    others = {"family": measure.of_family(family, about)} if family else {}
+    scores, beyond = measure.measured(asked, masked, parts)
+    maps = {form: contacts.apc(each) for form, each in scores.items()} | others
+    frame = contacts.pairs(scores["unmasked"])
     i, j = frame["i"] - 1, frame["j"] - 1
     frame = frame.assign(**{name: each[i, j] for name, each in maps.items()})
-    print(f"{about['label']} on {about['reference']}, {length} residues:")
+    print(f"{asked.network.about.label} on {about['reference']}, {length} residues:")
     print("\n".join(f"  {said}" for said in about["said"]))
-    if structure:
-        given = known_contacts.read(structure, about, length, chain)
-        real, known, distances, more = given
+    if truth:
+        real, known, distances, more = truth
         frame["distance"] = distances[i, j]
         compared = measure.compared(maps, real, known, about["kind"])
         print("\n".join(f"  {said}" for said in [*more["said"], *compared]))

@@ -15,6 +15,7 @@ The Jacobian is of one context, that of the sequence, and sees pairs alone: how 
 import hashlib
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,18 +46,24 @@ BLOCKS, LEAST = 64, 2000  # random contexts of a sequence, and the fewest forwar
 ALIKE = 0.9  # least share of a family's reference that must be residues of the sequence
 
 
-def measured(
-    model: str, asked: str, masked: bool, parts: Path
-) -> tuple[dict[str, np.ndarray], pd.Series, dict]:
-    """The Jacobian of a model in a folder, or of its last checkpoint, on a sequence: letters, or
-    the first of a file of sequences.
+class Question(NamedTuple):
+    """A model, and a sequence of its tokens (T,), of which those at `sites` (L,) are letters.
 
-    masked: whether to measure that form as well, as is done where it takes few passes. Returns
-    scores (L, L) by form, the row of `beyond_pairs`, and the document of the sequence as an
-    alignment's, which has under `said` what was read. `parts` keeps what was measured, from which
-    the same job goes on, for the caller to remove. `Refusal` says what of the model or the sequence
-    cannot be used.
+    residues (q,): the tokens that letters are exchanged for. about: the document of the sequence as
+    an alignment's (`document`), which has under `said` what was read. job: what names all of it.
     """
+
+    network: Pretrained
+    tokens: np.ndarray
+    sites: np.ndarray
+    residues: np.ndarray
+    about: dict
+    job: str
+
+
+def opened(model: str, asked: str) -> Question:
+    """What is asked of the model in a folder, or of its last checkpoint: a sequence of letters, or
+    the first of a file of sequences. `Refusal` says what of the two cannot be used."""
     folders, own = own_model.checkpoints(model)
     last = folders[-1]
     if layout.objective(read_json(last / layout.CONFIG), str(last)) != "masked":
@@ -76,22 +83,31 @@ def measured(
             "tokenizer",
         )
     about["said"] += unknown
-    whole, letters = np.array([*special["before"], *tokens, *special["after"]]), np.ravel(residues)
+    whole = np.array([*special["before"], *tokens, *special["after"]])
     sites = len(special["before"]) + np.arange(len(tokens))
     network = Pretrained.open(last, len(whole), "masked", own).to(pick("auto"))
-    about["label"] = network.about.label
     files = [(path.name, path.stat().st_mtime_ns) for path in sorted(last.iterdir())]
     job = to_json([str(last.resolve()), files, whole.tolist(), code_digest(Path(__file__))])
-    kept = parts / hashlib.sha256(job.encode()).hexdigest()[:32]
-    passes, scores = len(sites) * len(letters), {}
-    forwards, masked = max(LEAST, passes), masked or passes * len(sites) <= FEW
-    total = passes * (1 + masked * len(sites)) + forwards
-    with lease(parts), Progress(total, "forwards", f"Jacobian of {Path(model).name}") as progress:
+    return Question(network, whole, sites, np.ravel(residues), about, job)
+
+
+def measured(
+    asked: Question, masked: bool, parts: Path
+) -> tuple[dict[str, np.ndarray], pd.Series]:
+    """Scores (L, L) by form, and the row of `beyond_pairs`.
+
+    masked: whether to measure that form as well, as is done where it takes few passes. `parts`
+    keeps what was measured, from which the same job goes on, for the caller to remove.
+    """
+    kept = parts / hashlib.sha256(asked.job.encode()).hexdigest()[:32]
+    given, passes = asked[:4], len(asked.sites) * len(asked.residues)
+    forwards, masked = max(LEAST, passes), masked or passes * len(asked.sites) <= FEW
+    total, scores = passes * (1 + masked * len(asked.sites)) + forwards, {}
+    label = f"Jacobian of {asked.network.about.label} on {asked.about['reference']}"
+    with lease(parts), Progress(total, "forwards", label) as progress:
         for form in FORMS if masked else ["unmasked"]:
-            found = categorical(network, whole, sites, letters, form, kept, progress)
-            scores[form] = norms(found)
-        beyond = beyond_pairs(network, whole, sites, letters, forwards, progress)
-    return scores, beyond, about
+            scores[form] = norms(categorical(*given, form, kept, progress))
+        return scores, beyond_pairs(*given, forwards, progress)
 
 
 def document(asked: str, bpe: Tokenizer) -> dict:

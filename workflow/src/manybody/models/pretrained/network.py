@@ -126,7 +126,7 @@ class Pretrained(Model):
             raise Refusal(
                 f"found a model of at most {most} positions, but the sequences have length "
                 f"{self.length}, special tokens included; expected at most {most}; lower the "
-                f"length of the source, or cut the sequences",
+                f"length (of the source, or --length), or cut the sequences",
                 "weights",
             )
         if not self.about.causal and self.mask is None:
