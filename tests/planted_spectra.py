@@ -129,7 +129,7 @@ def passage(length: int) -> Spectra:
     found = []
     for target in range(1, length):
         for source in range(target):
-            value = {1: 1.0, 2: 0.5}.get(target - source, 1e-5) * (1 + (target == 7)) * (target != 3)
+            value = {1: 1.0, 2: 0.5}.get(target - source, 1e-5) * {3: 0, 7: 2}.get(target, 1)
             share = 0.9 if target - source == 1 else 0.1
             found.append(rows(10, f"influence on {target}", source, value, 0.0))
             found.append(rows(10, f"pairs on {target}", source, value * share, 0.0))
