@@ -263,6 +263,10 @@ REFUSED = {
     ),
     "half an Arrow file": (FILE | {"files": ["half.arrow"]}, "not a readable Arrow file"),
     "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
+    "sequences": (
+        FILE | {"files": ["a.fasta"]},
+        "files: found a.fasta, .* in FASTA, .*by manybody",
+    ),
     "another checksum": (
         STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},
         r"one.txt has sha256 \w+, the config's `sha256`",
@@ -280,6 +284,7 @@ def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("one.txt").write_text("only one document\n")
+    Path("a.fasta").write_text(">one/3-9 x\nMKTV-LXJ\n>two\nMKV.L\n")
     Path("no.parquet").write_bytes(b"PAR1 or not")
     Path("half.arrow").write_bytes(b"ARROW1\0\0 and not")
     for name, column in COLUMNS.items():

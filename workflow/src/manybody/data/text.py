@@ -52,6 +52,7 @@ MARKS = {
 ENDS = "\n\x85\u2028\u2029\f\v"  # of lines; of them a file has the first that its start has
 MARKER = "<|endoftext|>"
 NAMED = 5  # of what is passed over
+FASTA = re.compile(rb"(#.*\s+)?>.*\n(?=[A-Z*.~-]{5})([A-Z*.~-]*\r?\n)*(>|[A-Z*.~-]*\Z)")
 HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
 
@@ -171,6 +172,8 @@ def _parts(
     elif kind == "file":
         files = list(given.text_files(corpus["files"], "files", passed))
         read.add(files)
+        for path in files:
+            _refuse_sequences(path)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
         yield "all", read_files(files, boundary, marker, column, inputs, passed), []
@@ -179,6 +182,19 @@ def _parts(
             boundary = published.BOUNDARIES[kind]
             read.add(files)
             yield part, read_files(files, boundary, MARKER, "text", inputs), []
+
+
+def _refuse_sequences(path: Path) -> None:
+    """`SourceError` for sequences in FASTA, whose names would be text."""
+    with path.open("rb") as opened:
+        if FASTA.match(opened.read(LINE)):
+            raise SourceError(
+                f"found {path}, which holds sequences in FASTA, whose names would be read as text; "
+                "expected a text; take an alignment as a source of kind `alignment` or by "
+                "manybody family, ask a language model of them by manybody spectrum, or write a "
+                "sequence a line without names, with `boundary: line`",
+                "files",
+            )
 
 
 def read_files(

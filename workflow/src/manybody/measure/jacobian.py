@@ -91,9 +91,7 @@ def opened(model: str, asked: str) -> Question:
     return Question(network, whole, sites, np.ravel(residues), about, job)
 
 
-def measured(
-    asked: Question, masked: bool, parts: Path
-) -> tuple[dict[str, np.ndarray], pd.Series]:
+def measured(asked: Question, masked: bool, parts: Path) -> tuple[dict[str, np.ndarray], pd.Series]:
     """Scores (L, L) by form, and the row of `beyond_pairs`.
 
     masked: whether to measure that form as well, as is done where it takes few passes. `parts`
