@@ -24,7 +24,7 @@ SPECIAL = [0, 1, 2, 3, 32]
 @pytest.fixture
 def esm():
     library = own_models.model("esm", SIZE, mask_token_id=32)
-    made = Pretrained(SIZE, LENGTH + 2, "masked", {}, special=SPECIAL, mask=32, library=library)
+    made = Pretrained(library, SIZE, LENGTH + 2, "masked", {}, special=SPECIAL, mask=32)
     return made.double()
 
 
@@ -172,4 +172,4 @@ def test_rotary_positions_have_no_bound():
         num_attention_heads=2, intermediate_size=8,
     )  # fmt: skip
     library = transformers.AutoModelForMaskedLM.from_config(config)
-    assert Pretrained(SIZE, 40, "masked", {}, mask=32, library=library).length == 40
+    assert Pretrained(library, SIZE, 40, "masked", {}, mask=32).length == 40

@@ -129,7 +129,7 @@ def test_what_follows_the_output_layer_may_differ_by_a_small_part_of_the_logits(
 def test_the_activations_are_those_of_the_widest_layer_or_of_the_logits(kind, sizes, numbers):
     library = own_models.model(kind, **sizes)
     objective = "masked" if kind == "bert" else "next-token"
-    made = Pretrained(VOCABULARY, LENGTH, objective, {}, mask=4, library=library)
+    made = Pretrained(library, VOCABULARY, LENGTH, objective, {}, mask=4)
     assert made.activation_size == LENGTH * numbers
 
 

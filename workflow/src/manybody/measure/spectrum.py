@@ -42,7 +42,6 @@ FLOOR_TOLERANCE = (
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated
-HELD = 2**27  # logits of a cube held at a time
 COLUMNS = SPECTRUM.schema.names
 
 
@@ -366,27 +365,17 @@ class Draws:
         seen, differ = self.context(blocks, targets)
         flipped = differ.any(1)
         chosen = flips.draw_set(flipped / max(flipped.sum(), 1), size, rng)[0]
-        # What a cube of all targets does not fit into memory is left out at random.
-        most = max(1, HELD // (2**size * self.inner.vocabulary))
-        taken = rng.permutation(np.flatnonzero(kept[0]))[:most]
         outputs = flips.cube(self.inner, start[0], other[0], chosen, targets[0])
-        logits = torch.cat([part[:, taken] for _, part in outputs])
-        change = logits[0] - flips.ask(self.inner, fresh, targets)[0, taken]
-        weights = flips.walsh_weights(logits, self.metric)
-        asked = np.zeros_like(kept)
-        asked[0, taken] = True
-        counts = seen.sum(2), differ.sum(2)
+        logits = torch.cat([part for _, part in outputs])
+        change = logits[0] - flips.ask(self.inner, fresh, targets)[0]
+        weights, counts = flips.walsh_weights(logits, self.metric), (seen.sum(2), differ.sum(2))
         among, found = max(int(flipped.sum()), size), []
+        variance, span = flips.norm(change, self.metric) / 2, np.zeros_like(targets)
         for order in range(size + 1):
-            values, factor = np.zeros(targets.shape), 1.0
-            if order:
-                values[0, taken] = sum(comb(d, order) * weights[d] for d in range(size + 1))
-                factor = comb(among, order) / comb(size, order)
-            else:
-                values[0, taken] = flips.norm(change, self.metric) / 2
-            mean = np.array([factor / len(taken)])
-            span = np.zeros_like(targets)
-            found.append(self._rows(asked, numbers, targets, order, span, counts, mean, values))
+            values = sum(comb(d, order) * weights[d] for d in range(size + 1))
+            mean = np.array([comb(among, order) / comb(size, order) / kept.sum()])
+            given = targets, order, span, counts, mean, (values if order else variance)[None]
+            found.append(self._rows(kept, numbers, *given))
         return found
 
     def _rows(self, asked, numbers, targets, order, span, counts, weight, values) -> tuple:

@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 import transformers
 from torch import Tensor
-from torch.nn import functional
 
 from manybody.data import own_tokenizer
 from manybody.io.refusal import Refusal
@@ -23,20 +22,20 @@ WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size
 
 
 class Pretrained(Model):
-    """The model of `config`, transformers' config as a mapping, with random weights.
+    """`library`, a model of transformers' own, whose config as a mapping is `config`.
 
     `special` are the numbers of tokens that are no text, `mask` that of the mask token.
     """
 
     def __init__(
         self,
+        library: torch.nn.Module,
         vocabulary: int,
         length: int,
         objective: str,
         config: dict,
         special: list[int] = (),
         mask: int | None = None,
-        library=None,
     ):
         super().__init__(
             "pretrained",
@@ -48,8 +47,7 @@ class Pretrained(Model):
             mask=mask,
         )
         self.special, self.mask = tuple(special), mask
-        self.library = library if library is not None else _random(config, objective)
-        self.output = self.library.get_output_embeddings()
+        self.library, self.output = library, library.get_output_embeddings()
         self._check_sizes()
         self._check_head()
 
@@ -85,19 +83,18 @@ class Pretrained(Model):
             tokens = tokens.masked_fill(mask, self.mask)
         return self._read(tokens)
 
+    @property
+    def readout(self) -> tuple[Tensor, Tensor | None]:
+        rows, bias = slice(self.vocabulary), self.output.bias
+        return self.output.weight[rows], None if bias is None else bias[rows]
+
     def head(self, features: Tensor) -> Tensor:
-        if not self.direct:
-            return features
-        size, bias = self.vocabulary, self.output.bias
-        return functional.linear(
-            features, self.output.weight[:size], None if bias is None else bias[:size]
-        )
+        return super().head(features) if self.direct else features
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         if not self.direct:
             return features.gather(-1, tokens[..., None])[..., 0]
-        rows = (features * functional.embedding(tokens, self.output.weight)).sum(-1)
-        return rows if self.output.bias is None else rows + self.output.bias[tokens]
+        return super().head_rows(features, tokens)
 
     def _read(self, tokens: Tensor) -> Tensor:
         extra = {"use_cache": False} if self.about.causal else {}
@@ -263,7 +260,7 @@ class Pretrained(Model):
                     f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
                     f"that it was trained as"
                 )
-            return cls(**settings, library=library.eval())
+            return cls(library.eval(), **settings)
         except Refusal as error:
             raise type(error)(f"{origin}: {error}") from error
         except Exception as error:  # packages that a class asks for raise what they will
@@ -292,12 +289,6 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
         "special": [token for token in said.get("special", []) if token < size],
         "mask": config.get("mask_token_id") if said.get("mask") is None else said["mask"],
     }
-
-
-def _random(config: dict, objective: str):
-    kind = getattr(transformers, layout.CLASSES[objective])
-    given = {key: value for key, value in config.items() if key != "model_type"}
-    return kind.from_config(transformers.AutoConfig.for_model(config["model_type"], **given))
 
 
 class _quiet:
