@@ -136,25 +136,6 @@ def test_other_bytes_at_the_same_commit_are_refused(repository, adopted, tmp_pat
         stored.load_model(manifest, 0)
 
 
-def test_a_changed_file_on_disk_is_refused(repository, adopted, tmp_path):
-    manifest = adopted(revisions=["step0"])
-    path = next(tmp_path.glob("downloads/*/*/model.safetensors"))
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(Refusal, match=r"model.safetensors has sha256"):
-        stored.load_model(manifest)
-
-
-def test_a_download_that_breaks_off_goes_on(repository, adopted, tmp_path, monkeypatch):
-    repository.server.broken = False
-    manifest = adopted(revisions=["step0"])
-    path = next(tmp_path.glob("downloads/*/*/model.safetensors"))
-    data = path.read_bytes()
-    path.unlink()
-    path.with_name("model.safetensors.part").write_bytes(data[:1000])
-    stored.load_model(manifest)
-    assert "bytes=1000-" in repository.server.asked
-
-
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
