@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from benchmarks import pairwise
 from benchmarks.harness import row
+from manybody.data.pair_model import PairModel
+from manybody.sampling import pair_chains
 from manybody.training import pair_fit
 from manybody.training.descent import minimise
 
@@ -42,7 +43,7 @@ def planted(length: int, vocabulary: int, sequences: int) -> np.ndarray:
             couplings[i, j] = rng.normal(size=(vocabulary, vocabulary))
             couplings[j, i] = couplings[i, j].T
     fields = 1.5 * rng.normal(size=(length, vocabulary))
-    return pairwise.sample(couplings, fields, sequences, SWEEPS, np.random.SeedSequence(5))
+    return pair_chains.sample(PairModel(fields, couplings, {}), sequences, SWEEPS, 5)
 
 
 def compare(what: str, tokens: np.ndarray, vocabulary: int, weights=None) -> list[dict]:

@@ -18,12 +18,14 @@ import time
 
 import numpy as np
 
-from benchmarks import pairwise, plm
+from benchmarks import plm
 from benchmarks.harness import row
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.pair_model import PairModel
 from manybody.data.potts import contact_map, stored_colours
 from manybody.measure import contacts
+from manybody.sampling import pair_chains
 from manybody.training import pseudolikelihood as pl
 
 BETA = 1.707
@@ -47,8 +49,8 @@ def measure() -> list[dict]:
     for settings in (ONE, SPARSE):
         rows += compare(f"planted J x U, M = {FACTORISED}", tokens, truth, settings)
     couplings = dense(LENGTH, COLOURS, CONTACTS, SCALE, np.random.SeedSequence(2))
-    none = np.zeros((LENGTH, COLOURS))
-    tokens = pairwise.sample(couplings, none, DENSE, SWEEPS, np.random.SeedSequence(3))
+    model = PairModel(np.zeros((LENGTH, COLOURS)), couplings, {})
+    tokens = pair_chains.sample(model, DENSE, SWEEPS, 3)
     return rows + compare(f"planted dense U, M = {DENSE}", tokens, scores(couplings), HEADS)
 
 
