@@ -154,8 +154,8 @@ def test_fixed_points_of_both_layers(regulariser, expected, tails):
     ("skip", "regulariser"), [(0.6, 0.0), (0.35, 0.0), (1.5, 1e-2), (2.5, 1e-3), (0.8, 3e-3)]
 )
 def test_tables_at_other_parameters_are_those_of_independent_samples(skip, regulariser):
-    """By plain Monte Carlo, which shares no code; the iteration from above ends where the table is,
-    and all identities hold."""
+    """By plain Monte Carlo, with the channel's averages alone in common; the iteration from above
+    ends where the table is, and all identities hold."""
     entry = {**ENTRY, "skip": skip, "regulariser": regulariser, "points": 256, "scrambles": 4}
     entry |= dict(alphas=[0.15, 0.3, 0.5, 0.8, 1.3], side_information=1e5, threads=2)
     frame, about = se.compute(entry)
