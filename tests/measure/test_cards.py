@@ -30,10 +30,10 @@ MODELS = {
 CHAINED = {
     "raw": dict(model="n2"),
     "noise": dict(model="n2", chain_init="unigram"),
-    "norm": dict(model="bert", energy="norm"),
+    "norm": dict(model="bert", energy="norm", sweeps=[4, 8]),
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
-    "brook": dict(model="bert", energy="brook", paths=2),
-    "gibbs": dict(model="bert", sampler="gibbs"),
+    "brook": dict(model="bert", energy="brook", paths=2, sweeps=[4, 8]),
+    "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
     "annealed": dict(model="n2", schedule=Schedule((0.5, 2), (1.0,))),
     "tempered": dict(model="n2", schedule=Schedule(None, (1.0, 0.6))),
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
