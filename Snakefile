@@ -31,7 +31,7 @@ sys.executable = shlex.quote(sys.executable)
 # Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
 sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
 
-from manybody.config.files import problems
+from manybody.config.files import in_order, problems, typed
 
 DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"
 if said := problems([DEFAULT, *workflow.config_settings.configfiles]):
@@ -46,7 +46,6 @@ refuse_missing_packages()
 from display import Display, found_by
 from gone import watch
 from manybody.pipeline.check import check, take_away
-from manybody.config.merge import in_order, typed
 
 update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))

@@ -3,7 +3,7 @@
 import pytest
 from configs import load, refusal
 
-from manybody.config.sources import sized
+from manybody.config.corpora import sized
 from manybody.io.tables import read_targets
 from manybody.models import labels
 from manybody.papers import style

@@ -7,7 +7,7 @@ import pytest
 from configs import load
 from snakemake.utils import update_config
 
-from manybody.config.merge import in_order, typed
+from manybody.config.files import in_order, typed
 from manybody.pipeline.check import check
 
 DEFAULT = load()

@@ -37,9 +37,7 @@ def test_files_of_a_folder_are_named_one_by_one(tmp_path):
         (tmp_path / name).write_text("the spin turns the field")
     asked = sources(own_text([str(tmp_path)]))
     assert asked.corpus_files("mine") == [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
-    assert asked.corpus_modules("mine") == []
     assert asked.corpus_files("pydocs") == []
-    assert asked.corpus_modules("pydocs") == ["manybody.data.pydocs"]
 
 
 def test_braces_in_a_path_are_refused(tmp_path):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from manybody.config.files import command
+from manybody.data import SPLITS
 from manybody.io.atomic import sha256
 from manybody.io.code_digest import code_digest
 from manybody.models import ARCHITECTURES
@@ -12,7 +13,7 @@ from manybody.pipeline.families import Families
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.jobs import DRAWN, SEQUENCES_FIRST, WIDE, Jobs, growing
 from manybody.pipeline.models import Models
-from manybody.pipeline.paths import SPLITS, Paths
+from manybody.pipeline.paths import Paths
 from manybody.pipeline.sources import Sources, digests
 
 paths = Paths(config)

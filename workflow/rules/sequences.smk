@@ -35,7 +35,7 @@ rule collect_corpus:
         given=lambda wildcards: digests(sources.corpus_files(wildcards.corpus)),
         corpus=lambda wildcards: paths.entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
-        code=lambda wildcards: code("collect_corpus.py", *sources.corpus_modules(wildcards.corpus)),
+        code=lambda wildcards: code("collect_corpus.py"),
     message:
         "Collecting the documents of {wildcards.corpus}"
     script:

@@ -1,11 +1,14 @@
-"""The block `corpora`: text, where it comes from and how it is split."""
+"""The blocks `corpora`, text, where it comes from and how it is split, and `sources`."""
 
+from functools import reduce
+from operator import or_
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from manybody.data import SHARES, SPLITS
-from manybody.data.options import Shares
+from manybody.data.kinds import KINDS
+from manybody.data.options import Shares, SourceOptions
 from manybody.io.options import Block, Commit, Condition, Digest, Seed, Text, key, other_than
 
 Split = Literal["train", "validation", "test"]
@@ -92,3 +95,10 @@ class OwnFiles(Block):
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]
+Source = Annotated[reduce(or_, KINDS.values()), Field(discriminator="kind")]
+
+
+def sized(name: str, config) -> SourceOptions:
+    """The source that says |V| and L of the one called `name`: its own, or that it is made from."""
+    source = config.sources[name]
+    return config.sources[source.made_from] if source.made_from else source

@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.corpora import Split
+from manybody.config.corpora import Split, sized
 from manybody.config.models import Trained
-from manybody.config.sources import sized
 from manybody.config.training import Fraction
 from manybody.io.options import Block, Seeds, key, nearest_of, numbered, refers
 

@@ -1,8 +1,13 @@
-"""Config files as they are written: what cannot be read, and keys that come twice, with the lines.
+"""Config files as they are written, and the config that Snakemake merges of them.
 
-Snakemake reads the config files of a command line before the Snakefile: what is not there ends in a
-traceback, what is no YAML in a sentence without file and line, and of two equal keys YAML keeps the
-last. So the profiles run this file, with the arguments of snakemake, before that.
+Of files it is said what cannot be read, and which keys come twice, with the lines. Snakemake reads
+the config files of a command line before the Snakefile: what is not there ends in a traceback, what
+is no YAML in a sentence without file and line, and of two equal keys YAML keeps the last. So the
+profiles run this file, with the arguments of snakemake, before that.
+
+Snakemake compares a rule's parameters as text. It puts the keys of an overlay first, so that an
+overlay that repeats a default would make jobs run again; and it takes every number in a mapping of
+`--config` for text. So what it merged is made the same, however parts were laid over one another.
 """
 
 import argparse
@@ -99,6 +104,30 @@ def command(arguments: list[str], added: str, target: str) -> str:
     words = arguments[: arguments.index("--")] if "--" in arguments else arguments
     names, _, others = asked([word for word in words if word != target])
     return shlex.join(["snakemake", *others, "--configfile", *dict.fromkeys([*names, added])])
+
+
+def in_order(config: dict, default: dict) -> dict:
+    """`config` with its keys in the order of `default`, then those that are not there, by name."""
+    own = sorted(config.keys() - default.keys(), key=str)
+    ordered = {}
+    for key in [*(key for key in default if key in config), *own]:
+        value, below = config[key], default.get(key)
+        nested = isinstance(value, dict)
+        ordered[key] = (
+            in_order(value, below if isinstance(below, dict) else {}) if nested else value
+        )
+    return ordered
+
+
+def typed(arguments: Iterable[str]) -> dict:
+    """The mappings among the arguments of `--config`, `key={...}`, as YAML."""
+    found = {}
+    for key, text in (argument.split("=", 1) for argument in arguments):
+        with suppress(yaml.YAMLError):
+            value = yaml.safe_load(text)
+            if isinstance(value, dict):
+                found[key] = value
+    return found
 
 
 if __name__ == "__main__":

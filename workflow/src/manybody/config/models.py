@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, create_model
 
 from manybody import models
-from manybody.config.sources import sized
+from manybody.config.corpora import sized
 from manybody.config.training import Recipe, training_of
 from manybody.io.options import Block, Seed, key, refers
 

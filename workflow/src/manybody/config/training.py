@@ -1,4 +1,7 @@
-"""The key `training` of a model: steps on batches, or a fit to all sequences at once."""
+"""The key `training` of a model: steps on batches, or a fit to all sequences at once.
+
+And the block `compute`: where training and sampling run.
+"""
 
 from typing import Annotated, Literal
 
@@ -204,3 +207,20 @@ KINDS = {"recipe": Recipe, "fit": Fit}
 def training_of(*kinds: str):
     """The type of the trainings that an architecture knows."""
     return nearest_of(*(KINDS[kind] for kind in kinds))
+
+
+class Compute(Block):
+    """Where training and sampling run."""
+
+    device: Literal["auto", "cpu", "cuda"] = key(
+        "auto takes a GPU when torch sees one; cuda stops when torch sees none."
+    )
+    gpus: Seed = key(
+        "GPUs that a training job asks the scheduler for (one that samples or evaluates, 1 at "
+        "most); 0 on CPU-only clusters."
+    )
+    processes: Count = key(
+        "Data-parallel processes of one training job, a GPU each where there are any."
+    )
+
+    conditions = (Condition("gpus", 0, {"device": "cpu"}, "which leaves them idle"),)

@@ -10,16 +10,15 @@ from pydantic import Field, ValidationError, create_model
 
 from manybody import papers
 from manybody.config.clones import Clone
-from manybody.config.compute import Compute
-from manybody.config.corpora import Corpus
+from manybody.config.corpora import Corpus, Source
 from manybody.config.curves import AnyCurve
 from manybody.config.evaluations import Evaluation
 from manybody.config.families import Families
 from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown, take_back
-from manybody.config.sources import Source
 from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
+from manybody.config.training import Compute
 from manybody.io.options import PARTS, Block, PartNumber, Reference, key, nested
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")

@@ -43,18 +43,14 @@ class Models:
     def trained_models(self, on_cpu: bool) -> list[str]:
         """Trained models that stay on the CPU by their recipe, or those that need not."""
         return [
-            model
-            for model in self.config["models"]
-            if self.is_trained(model) and on_cpu == (self.training_device(model) == "cpu")
+            name
+            for name, model in self.sources.checked.models.items()
+            if model.given is None and on_cpu == (self.training_device(name) == "cpu")
         ]
-
-    def is_trained(self, model: str) -> bool:
-        """Says that a model is trained here, not given the parameters of its source or weights."""
-        return not {"parameters", "weights"} & self.entry("models", model).keys()
 
     def is_fitted(self, model: str) -> bool:
         """Says that a model is fitted to all sequences at once, which is done on the CPU."""
-        return self.entry("models", model)["training"]["optimizer"]["name"] == "lbfgs"
+        return self.sources.checked.models[model].fitted
 
     def training_stream(self, model: str) -> str:
         """The name that tells a model's batches and masks from those of others with its seeds."""

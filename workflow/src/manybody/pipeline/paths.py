@@ -2,9 +2,6 @@
 
 from manybody.pipeline.check import ConfigError
 
-SPLITS = ("train", "validation", "test")
-
-
 TEMPLATES = {  # below the folder of results
     "sequences": "sequences/{source}",
     "hamiltonian": "sequences/{source}/hamiltonian.safetensors",
@@ -94,11 +91,7 @@ class Paths:
             return self.split_path(target.get("source", source), target["split"])
         return self.clone_path(target.get("clone", target.get("initial")))
 
-    def spectrum_run(self, spectrum: str, seed: int | str) -> tuple:
-        """The run (source, model, seed) that a spectrum is measured of."""
-        entry = self.entry("spectra", spectrum)
-        return entry["source"], entry["model"], seed
-
     def spectrum_model(self, spectrum: str, seed: int | str) -> str:
-        """Manifest of that run."""
-        return self.model_path(*self.spectrum_run(spectrum, seed))
+        """Manifest of the run that a spectrum is measured of."""
+        entry = self.entry("spectra", spectrum)
+        return self.model_path(entry["source"], entry["model"], seed)

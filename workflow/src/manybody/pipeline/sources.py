@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from manybody.config.sources import sized
+from manybody.config.corpora import sized
 from manybody.data import SourceError, given
 from manybody.io.atomic import sha256
 from manybody.pipeline.check import Config, ConfigError
@@ -116,12 +116,6 @@ class Sources:
             ]
         except SourceError as error:
             raise ConfigError(error.within(f"corpora.{corpus}")) from error
-
-    def corpus_modules(self, corpus: str) -> list[str]:
-        """The modules that collect a corpus, which a job imports by name."""
-        kind = self.entry("corpora", corpus)["kind"]
-        modules = {"pydocs": ["manybody.data.pydocs"], "file": []}
-        return modules.get(kind, ["manybody.data.published"])
 
     def theory_files(self, theory: str) -> list[str]:
         """The user's own files that a theory reads."""
