@@ -150,26 +150,22 @@ def test_values_are_written_to_two_digits_of_their_half_width(value, low, high, 
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "verdict", "shown"),
+    ("values", "unanimous", "verdict", "shown"),
     [
         # All: yes shows the one nearest its bound.
-        ((3.0, 1.0, 2.0), "all", "yes", 1.0),
-        ((3.0, 0.1, 2.0), "all", "undecided", 0.1),
-        ((3.0, 0.1, -0.1), "all", "undecided", -0.1),
-        ((3.0, -5.0, -2.0), "all", "no", -5.0),
-        # A share: whichever answer that share of them gives.
-        ((3.0, 2.0, -5.0), 2 / 3, "yes", 2.0),
-        ((3.0, -2.0, -5.0), 2 / 3, "no", -5.0),
-        ((3.0, 0.1, -5.0), 2 / 3, "undecided", -5.0),
-        ((3.0, 2.0), 1.0, "yes", 2.0),
-        ((3.0, -2.0), 1.0, "undecided", -2.0),
-        ((-3.0, -2.0), 1.0, "no", -3.0),
-        ((3.0, 2.0, -5.0, -5.0), 0.75, "undecided", -5.0),
-        ((3.0, 2.0, 2.5, -5.0), 0.75, "yes", 2.0),
+        ((3.0, 1.0, 2.0), False, "yes", 1.0),
+        ((3.0, 0.1, 2.0), False, "undecided", 0.1),
+        ((3.0, 0.1, -0.1), False, "undecided", -0.1),
+        ((3.0, -5.0, -2.0), False, "no", -5.0),
+        # Unanimous: whichever answer all of them give.
+        ((3.0, 2.0), True, "yes", 2.0),
+        ((3.0, -2.0), True, "undecided", -2.0),
+        ((0.1, -0.1), True, "undecided", -0.1),
+        ((-3.0, -2.0), True, "no", -3.0),
     ],
 )
-def test_how_comparisons_count_together_and_which_is_shown(values, share, verdict, shown):
-    found = judged("i", "s", map(of, values), **RULES, share=share)
+def test_how_comparisons_count_together_and_which_is_shown(values, unanimous, verdict, shown):
+    found = judged("i", "s", map(of, values), **RULES, unanimous=unanimous)
     assert (found.verdict, found.value) == (verdict, shown)
     assert (found.low, found.high) == pytest.approx((shown - 0.2, shown + 0.2))
     assert len(found.parts) == len(values)
@@ -225,8 +221,8 @@ def test_a_claim_says_how_it_was_judged():
     two = judged("i", "s", [of(1.0), of(0.1)], **RULES)
     assert two.rule == "all of 2 comparisons: it is above 0"
     assert two.because == "1 yes, 1 undecided; 0.1: 0.10 (-0.10 to 0.30)"
-    assert judged("i", "s", [of(1.0)] * 2, **RULES, share=1.0).rule.startswith("all, or none, of 2")
-    assert judged("i", "s", [of(1.0)] * 4, **RULES, share=0.75).rule.startswith("at least 75% of 4")
+    unanimous = judged("i", "s", [of(1.0)] * 2, **RULES, unanimous=True)
+    assert unanimous.rule == "all, or none, of 2 comparisons: it is above 0"
     assert judged("i", "s", of(1.0), **RULES).cited == "s"
 
 

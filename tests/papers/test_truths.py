@@ -10,7 +10,7 @@ from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
-from manybody.papers.saturation import SATURATION, Kind
+from manybody.papers.saturation import SATURATION, Times
 from manybody.papers.simplicity import truths
 
 
@@ -154,9 +154,9 @@ def test_the_panels_hold_what_was_read():
 
 
 def test_the_error_of_a_time_is_that_of_runs_and_of_draws():
-    draws = np.array([[[0], [2]], [[2], [6]], [[1], [1]]])  # means over runs: 1, 4, 1
-    kind = Kind(np.array([[1], [3]]), draws, 0.1, 1)
-    step = truths.Step("whole", None, 0, 0, None, 0, {SATURATION[0]: kind})
+    draws = np.array([[0, 2], [2, 6], [1, 1]])  # means over runs: 1, 4, 1
+    times = Times(np.array([1, 3]), draws, 0.1, 1)
+    step = truths.Step("whole", None, 0, 0, None, 0, {SATURATION[0]: times})
     assert step.time() == pytest.approx((2, np.hypot(1, 3**0.5)))
 
 
@@ -183,7 +183,7 @@ def test_one_coarse_side_widens_a_difference_of_times_by_both(widths, slack):
 
     def of_widths(*widths):
         made = [
-            step._replace(kinds={k: replace(kind, width=w) for k, kind in step.kinds.items()})
+            step._replace(logs={k: replace(one, width=w) for k, one in step.logs.items()})
             for step, w in zip((late, early), widths, strict=True)
         ]
         return truths.later("cuts", *made[::-1])

@@ -21,7 +21,6 @@ from manybody.papers.readings import mean
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
 STRICT = 3.0  # standard errors, of differences over sequences
-ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -149,30 +148,27 @@ def judged(
     parts: Comparison | Iterable[Comparison],
     scope: str,
     rule: str,
-    share: float | str = ALL,
+    unanimous: bool = False,
     reference: str = "",
 ) -> Claim:
     """The claim that comparisons decide together.
 
-    rule: what one comparison must show, as the end of "yes if ...". By `ALL` the verdict is yes if
-    all say yes, and no if one says no by an interval widened for their number (Bonferroni), so that
-    many comparisons are as rarely wrong as one. By a share, it is yes if at least that share of
-    them says yes, no if at least that share says no. Without comparisons the claim was not run.
+    rule: what one comparison must show, as the end of "yes if ...". The verdict is yes if all say
+    yes, and no if one says no by an interval widened for their number (Bonferroni), so that many
+    comparisons are as rarely wrong as one. unanimous: it is no if all say no. Without comparisons
+    the claim was not run.
     """
     parts = (parts,) if isinstance(parts, Comparison) else tuple(parts)
     if not parts:
         return not_run(id, statement, "there is nothing to compare", scope, reference)
     count, answers = len(parts), [part.verdict() for part in parts]
-    if share == ALL:
-        refuted = [part for part in parts if part.verdict(_widened(part, count)) == "no"]
-        verdict = "no" if refuted else "yes" if set(answers) == {"yes"} else "undecided"
-        counted = "" if count == 1 else f"all of {count} comparisons: "
+    if unanimous:
+        refuted = parts if set(answers) == {"no"} else []
+        counted = f"all, or none, of {count} comparisons: "
     else:
-        refuted = [part for part, answer in zip(parts, answers, strict=True) if answer == "no"]
-        reached = [one for one in ("no", "yes") if answers.count(one) >= share * count]
-        verdict = reached[0] if reached else "undecided"
-        needed = "all, or none," if share == 1 else f"at least {share:.0%}"
-        counted = f"{needed} of {count} comparisons: "
+        refuted = [part for part in parts if part.verdict(_widened(part, count)) == "no"]
+        counted = "" if count == 1 else f"all of {count} comparisons: "
+    verdict = "no" if refuted else "yes" if set(answers) == {"yes"} else "undecided"
     # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
     # one farthest outside among those that say no, or do not say yes.
     deciding = [
@@ -192,14 +188,17 @@ def judged(
 
 def all_judged(
     prefix: str,
-    given: Mapping[str, tuple[str, Iterable[Comparison], str]],
+    given: Mapping[str, tuple],
     scope: str,
     reference: str = "",
 ) -> list[Claim]:
-    """Claims by the last part of their names: statement, comparisons and rule of each."""
+    """Claims by the last part of their names: statement, comparisons and rule of each, and its
+    reference where that is not the same for all."""
     return [
-        judged(f"{prefix}/{name}", statement, parts, scope, rule, reference=reference)
-        for name, (statement, parts, rule) in given.items()
+        judged(
+            f"{prefix}/{name}", statement, parts, scope, rule, reference="".join(own) or reference
+        )
+        for name, (statement, parts, rule, *own) in given.items()
     ]
 
 

@@ -74,11 +74,11 @@ def log_times(
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Clones of one kind of generator: log t (students, generators), and their bootstraps.
+class Times:
+    """log t of a student's loss on a clone (students,), and its bootstraps over chains.
 
-    resampled: (bootstraps, students, generators). width: the largest log of the ratio of two
-    checkpoints between which a time was interpolated.
+    resampled: (bootstraps, students). width: the largest log of the ratio of two checkpoints
+    between which a time was interpolated.
     """
 
     times: np.ndarray
@@ -87,14 +87,14 @@ class Kind:
     chains: int
 
 
-def read_kinds(
+def read_times(
     losses: pd.DataFrame,
     targets: dict,
-    kinds: Sequence[Sequence[str]],
+    names: Sequence[str],
     share: float,
     bootstraps: int = BOOTSTRAPS,
-) -> list[Kind]:
-    """Times of each kind, a list of targets, from a table of losses with seeds.
+) -> dict[str, Times]:
+    """Times on each target of `names`, from a table of losses with seeds.
 
     Clones whose chains started from the same sequences (equal `rows`) share the draws of a
     bootstrap; others are drawn on their own.
@@ -102,7 +102,7 @@ def read_kinds(
     draws: dict = {}
     generator = np.random.default_rng(SEED)
 
-    def read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def read(name: str) -> Times:
         # Loss sums and predictions (students, checkpoints, chains).
         keys = ["seed", "step", "sequence"]
         mine = losses[losses["target"] == name].sort_values(keys)
@@ -115,13 +115,8 @@ def read_kinds(
         if key not in draws:
             each = np.full(chains, 1 / chains)
             draws[key] = generator.multinomial(chains, each, size=bootstraps).T.astype(float)
-        time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
+        times, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
         curves = np.moveaxis((sums @ draws[key]) / (counts @ draws[key]), -1, 0)
-        return time, log_times(steps, curves, share)[0], width, chains
+        return Times(times, log_times(steps, curves, share)[0], float(np.max(width)), chains)
 
-    found = []
-    for names in kinds:
-        times, resampled, widths, chains = zip(*map(read, names), strict=True)
-        stacked = np.stack(times, axis=-1), np.stack(resampled, axis=-1)
-        found.append(Kind(*stacked, float(np.max(widths)), min(chains)))
-    return found
+    return {name: read(name) for name in names}

@@ -197,7 +197,7 @@ def claims(tables: Tables) -> list[records.Claim]:
             reference="figure 3, left",
             scope=left,
             rule=f"their relative gap is below {SHARED:.0%}{no_if}",
-            share=1.0,
+            unanimous=True,
         ),
         "last-layer-first": dict(
             statement="The last layer is learned before the first at every c",

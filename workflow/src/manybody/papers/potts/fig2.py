@@ -223,20 +223,16 @@ def claims(tables: Tables) -> list[records.Claim]:
             "The best learning rates lie inside the range that was searched",
             runs.searched(data),
             "the best rate is none of the outermost",
-            "",
         ),
         "steps": (
             "More steps do not lower the losses of figure 2",
             runs.longer(data),
             f"the drop is below {runs.ENOUGH:g} nats per token",
-            "",
         ),
     }
-    return [
-        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, reference=reference)
-        for name, (statement, parts, rule, reference) in rows.items()
-        if parts or reference  # rates and lengths only where they were tried
-    ]
+    # Rates and lengths only where they were tried
+    shown = {name: row for name, row in rows.items() if row[1] or row[3:]}
+    return records.all_judged("potts/fig2", shown, scope)
 
 
 @style.in_house_style

@@ -247,7 +247,7 @@ def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
 
 
-STATEMENTS = {  # by name the statement, its rule, and where the paper has it
+STATEMENTS = {  # by name the statement, its rule, and where the paper has it, if it does
     "quality": (
         "A generator of higher order is better, and BERT is best",
         "its loss on the same test sequences is lower by three standard errors",
@@ -268,26 +268,21 @@ STATEMENTS = {  # by name the statement, its rule, and where the paper has it
         "The clones are samples of their models",
         f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
         f"is left, chains from text and from noise do not differ by two standard errors",
-        "",
     ),
     "new-text": (
         "The test text that chains start from is new to the models",
         f"less than {VERBATIM:.0%} of its blocks stand in the training text",
-        "",
     ),
 }
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
-    parts, scope = tables.parts, tables.scope
-    found = [
-        records.judged(
-            f"simplicity/fig3/{name}", words, parts[name], scope, rule, reference=reference
-        )
-        for name, (words, rule, reference) in STATEMENTS.items()
-    ]
-    return [found[0].says(*tables.said), *found[1:]]
+    given = {
+        name: (words, tables.parts[name], *said) for name, (words, *said) in STATEMENTS.items()
+    }
+    quality, *others = records.all_judged("simplicity/fig3", given, tables.scope)
+    return [quality.says(*tables.said), *others]
 
 
 @style.in_house_style

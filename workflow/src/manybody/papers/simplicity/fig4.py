@@ -92,7 +92,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
     }
     # Of higher and of lower order, the control among them
     pairs = [(block.early_stopped, ladder[0]), (ladder[-1], block.wide)]
-    kinds = [([late], [early]) for late, early in pairs if late and early]
+    pairs = [pair for pair in pairs if all(pair)]
     return Tables(
         drawn=style.gathered([rows for _, rows in series.values()]),
         block=block,
@@ -105,7 +105,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
             "original-text": learning.still_falling(student, control),
         },
         controls={name: parts for name, parts in controls.items() if parts},
-        pairs=comparison.compare(student, generators, block.test or "", kinds),
+        pairs=comparison.compare(student, generators, block.test or "", pairs),
     )
 
 
@@ -138,7 +138,7 @@ def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
     id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
     return [
         *learning.claims(figure, tables.paper, scope, f"figure {figure[3:]}"),
-        comparison.claim(id_, "", tables.pairs, f"{scope}, these generators"),
+        comparison.claim(id_, tables.pairs, f"{scope}, these generators"),
         *learning.claims(figure, tables.controls, scope),
     ]
 

@@ -98,17 +98,10 @@ class Series(NamedTuple):
         """
         mine = student.curves[student.curves["target"] == self.target]
         runs = mine["seed"], mine["step"], mine[quantity], mine[f"{quantity}_se"]
-        means = mean_over_runs(mine, self.target, quantity, self.label, quantity)
-        rows = pd.concat([style.points(quantity, self.label, *runs), means], ignore_index=True)
-        return rows.assign(x=rows["x"] * unit)
-
-
-def mean_over_runs(
-    curves: pd.DataFrame, target: str, panel: str, series: str, quantity: str = "loss"
-) -> pd.DataFrame:
-    """Rows of a target's mean loss or accuracy over runs, y_err one sd."""
-    mine = curves[curves["target"] == target].groupby("step")[quantity].agg(["mean", "std"])
-    return style.points(panel, series, "mean", mine.index, mine["mean"], mine["std"])
+        found = mine.groupby("step")[quantity].agg(["mean", "std"])
+        means = "mean", found.index, found["mean"], found["std"]
+        rows = pd.concat([style.points(quantity, self.label, *one) for one in (runs, means)])
+        return rows.assign(x=rows["x"] * unit).reset_index(drop=True)
 
 
 def ladder(student: Evaluated, block) -> list[Series]:
@@ -164,19 +157,14 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
             )
 
 
-def late_change(student: Evaluated, target: str, steps: Sequence[int]) -> np.ndarray:
-    """Change of a loss from one step to another, by run; NaN where a step is no checkpoint."""
-    early, late = _losses(student.curves, target).reindex(steps).to_numpy()
-    return late - early
-
-
 def late_changes(
     student: Evaluated, ladder: Sequence[str], steps: tuple[int, int]
 ) -> Iterator[Comparison]:
     """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
-    highest goes on falling, and by more than all others."""
+    highest goes on falling, and by more than all others; unknown where a step is no checkpoint."""
     *others, highest = ladder
-    change = {name: late_change(student, name, steps) for name in ladder}
+    losses = {name: _losses(student.curves, name).reindex(steps).to_numpy() for name in ladder}
+    change = {name: late - early for name, (early, late) in losses.items()}
     curve = _losses(student.curves, ladder[0]).mean(axis=1)
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"

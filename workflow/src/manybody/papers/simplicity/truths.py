@@ -23,7 +23,7 @@ from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.saturation import SATURATION, Kind, read_kinds
+from manybody.papers.saturation import SATURATION, Times, read_times
 from manybody.papers.simplicity import comparison, spectra, students
 
 STEPS = [10**power for power in range(7)]
@@ -129,7 +129,7 @@ class Step(NamedTuple):
     curves: target, seed, step, loss, loss_se. exact: the mean loss of the source's own
     conditionals on it, own: that of its own distribution, NaN where it is not known. apart: of
     each run the last loss less the exact one, (runs,), and its standard error over sequences.
-    kinds: log t of the loss by definition of saturation.
+    logs: log t of the loss by definition of saturation.
     """
 
     label: str
@@ -138,13 +138,13 @@ class Step(NamedTuple):
     own: float
     apart: np.ndarray
     apart_error: float
-    kinds: dict[float, Kind]
+    logs: dict[float, Times]
 
     def time(self) -> tuple[float, float]:
         """Mean of log t over runs at 5 %, and its standard error by runs and sequences."""
-        kind = self.kinds[SATURATION[0]]
-        log, error, _ = readings.mean(kind.times[:, 0])
-        return log, math.hypot(error, float(kind.resampled.mean(axis=1).std(ddof=1)))
+        found = self.logs[SATURATION[0]]
+        log, error, _ = readings.mean(found.times)
+        return log, math.hypot(error, float(found.resampled.mean(axis=1).std(ddof=1)))
 
 
 class Series(NamedTuple):
@@ -214,7 +214,7 @@ def _step(name: str, losses, targets: dict, truth: pd.DataFrame, distributions: 
         float(own.iloc[0]) if len(own) else math.nan,
         differences.mean().to_numpy(),
         float(differences.mean(axis=1).std(ddof=1) / math.sqrt(len(differences))),
-        {share: read_kinds(mine, targets, [[name]], share)[0] for share in SATURATION},
+        {share: read_times(mine, targets, [name], share)[name] for share in SATURATION},
     )
 
 
@@ -310,11 +310,10 @@ def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> l
     Where checkpoints are too far apart where the losses stop falling, the times have to differ by
     more than lies between these.
     """
-    widths = [np.max([kind.width for kind in step.kinds.values()]) for step in (late, early)]
+    widths = [np.max([one.width for one in step.logs.values()]) for step in (late, early)]
     slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
     found = {
-        share: comparison.interval(late.kinds[share], early.kinds[share], (math.nan, 0))
-        for share in SATURATION
+        share: comparison.interval(late.logs[share], early.logs[share]) for share in SATURATION
     }
     return [
         Comparison(f"{label}, {share:.0%} left", d.value, d.error, region, half=d.half + slack)
