@@ -117,12 +117,6 @@ def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
     style.band(axes, curve, series.looks["color"])
 
 
-def band(student: Evaluated) -> str:
-    """The words of a legend for the band of a curve."""
-    runs = len(student.runs)
-    return f"mean and sd of {runs} runs" if runs > 1 else "one run: no band"
-
-
 def plateau_end(curves: pd.DataFrame, control: str) -> float:
     """Last checkpoint of the initial plateau: the loss on original text, averaged over seeds, has
     not yet made half of its total drop. NaN when the drop is not resolved by checkpoints."""

@@ -212,7 +212,7 @@ def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame
             yield style.points(panel, name, one.first, mine["order"], mine["value"], mine["se"])
 
 
-def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line=LINES[0]) -> None:
+def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
     """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
     for k, colour in COLOURS.items():
         for _, curve in style.series(drawn, panel, f"{name}: M_{k}").groupby("seed"):
