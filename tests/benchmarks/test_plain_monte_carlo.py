@@ -19,6 +19,11 @@ def test_plain_thresholds_at_zero_overlap_are_the_exact_ones(setting):
         assert found.error < 0.1 * expected
 
 
+def test_a_fixed_point_of_layer_2_alone_is_that_of_the_table():
+    found = plain.single_layer(0.6, SOFTMAX, 3000, 3)
+    assert abs(found.value - 0.4369) < 3 * found.error < 0.04
+
+
 @pytest.mark.long
 def test_errors_of_roots_are_those_of_repeated_runs():
     runs = [plain.onset(SOFTMAX, 250, seed, 0.97) for seed in range(10)]
