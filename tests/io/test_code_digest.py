@@ -39,6 +39,7 @@ def tree(tmp_path, monkeypatch):
 
 OF_FIGURES = {
     "make_figure.py", "write_page.py", "write_scorecard.py", "print_advice.py", "write_families.py",
+    "use_families.py",
 }  # fmt: skip
 FIGURES = [(paper, figure) for paper in papers.PAPERS for figure in papers.figures(paper)]
 

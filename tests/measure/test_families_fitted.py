@@ -184,14 +184,14 @@ def test_more_memory_than_there_is_is_refused_beforehand(rna, monkeypatch):
     family = families.read(rna)
     assert "the fit needs about 0." in measured.memory(family)
     monkeypatch.setattr(pair_fit, "memory", lambda *_: 2**60)
-    with pytest.raises(Refusal, match=r"about 1073741824.0 GB of memory, this machine has"):
+    with pytest.raises(Refusal, match=r"about 1073741824.00 GB of memory, this machine has"):
         measured.memory(family)
 
 
 def test_many_families_go_on_past_those_that_fail(rna, fits, tmp_path):
     (tmp_path / "bad.fasta").write_text(">a\nGGCT\n>b\nGGCA\n")
     entries = [
-        dict(name=name, file=str(tmp_path / file), structure=None)
+        dict(name=name, file=str(tmp_path / file), structure=None, effects=None, sequences=None)
         for name, file in (("gone", "gone.fasta"), ("rna", "rna.sto"), ("bad", "bad.fasta"))
     ]
     reading = dict(form=None, alphabet=None, occupancy=0.7, coverage=0.5, identity=0.8)
@@ -212,6 +212,10 @@ def test_many_families_go_on_past_those_that_fail(rna, fits, tmp_path):
     assert measured.fit_many(entries, out, options, "code") == records
     measured.fit_many(entries, out, options, "other code")
     assert fits == [30, 30, 30]
+    entries[1]["sequences"] = "new.fasta"  # whose energies need the model
+    assert measured.MODEL in measured.fit_many(entries, out, options, "other code")[1]["files"]
+    measured.fit_many(entries, out, options, "other code")
+    assert fits == [30] * 4
     rna.write_text("# STOCKHOLM 1.0\nr MKL\n//\n")
     assert "failed" in measured.fit_many(entries, out, options, "code")[1]
     assert not list((out / "rna").iterdir())

@@ -9,7 +9,7 @@ from manybody.io.atomic import sha256
 from manybody.io.code_digest import code_digest
 from manybody.models import ARCHITECTURES
 from manybody.papers import module_name
-from manybody.pipeline.families import Families
+from manybody.pipeline.families import USES, Families
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.jobs import DRAWN, SEQUENCES_FIRST, WIDE, Jobs, growing
 from manybody.pipeline.models import Models
@@ -32,7 +32,7 @@ SPECTRUM, DISPLACEMENTS = paths.spectrum, paths.displacements
 CLOCK = paths.clock
 MAPS, CONTACTS, KNOWN = paths.maps, paths.contacts, paths.known
 THEORY, CURVE = paths.theory, paths.curve
-CHUNK, FAMILIES = paths.chunk, paths.families
+CHUNK, USED, FAMILIES = paths.chunk, paths.used, paths.families
 FIGURE = paths.figure
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
@@ -52,6 +52,7 @@ wildcard_constraints:
     curve="[A-Za-z0-9_.-]+",
     families="[A-Za-z0-9_.-]+",
     chunk="[0-9]+",
+    use="|".join(USES),
 
 
 def named(names):

@@ -8,5 +8,6 @@ from manybody.io.atomic import read_json
 from manybody.report.family import write_many
 
 records = [record for path in snakemake.input.records for record in read_json(path)]
+used = [(name, said) for path in snakemake.input.used for name, said in read_json(path).items()]
 name = snakemake.wildcards.families
-write_many(snakemake.output.page, name, records, f"families.{name} of the config")
+write_many(snakemake.output.page, name, records, f"families.{name} of the config", used)

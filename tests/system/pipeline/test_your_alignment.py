@@ -138,16 +138,30 @@ def test_new_sequences_and_three_body_terms_of_a_family(tmp_path):
 
 def test_many_families_one_of_which_is_not_there(tmp_path):
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    text = text.replace("chunk: 50", "chunk: 50, generate: 60")
     (tmp_path / "families.yaml").write_text(text)
     (tmp_path / "first.fasta").write_text(family())
     hairpin(tmp_path / "first.cif")
-    (tmp_path / "families.txt").write_text("first.fasta\tfirst.cif\ngone.fasta\n")
+    (tmp_path / "new.fasta").write_text(">new\nGGCUACGUAAUUACGUAGCC\n")
+    (tmp_path / "effects.csv").write_text("mutant,DMS_score\nG101A,0\nG102A,1\n")
+    lines = "first.fasta\tfirst.cif\teffects.csv\tnew.fasta\ngone.fasta\t\teffects.csv\n"
+    (tmp_path / "families.txt").write_text(lines)
     follow(tmp_path, COMMANDS[2])
     folder = tmp_path / "results" / "families" / "families" / "mine"
     page = (folder / "index.html").read_text()
     assert "1 families are fitted, 1 are not" in page
     assert re.search(r"<td>gone</td><td>.*no such file: gone.fasta", page)
     assert pd.read_csv(folder / "first" / "precision.csv")["share"][0] == 1
+    model, row = PairModel.load(folder / "first" / "model.safetensors"), "GGCUACGUAAUUACGUAGCC"
+    tokens = [["-ACGU".index(letter) for letter in one] for one in (row, f"A{row[1:]}")]
+    energy, mutant = -model.scores(tokens)
+    assert pd.read_csv(folder / "first" / "energies.csv")["energy"][0] == pytest.approx(energy)
+    effects = pd.read_csv(folder / "first" / "mutations-effects.csv")
+    assert effects["change"][0] == pytest.approx(energy - mutant, abs=1e-5)
+    assert (folder / "first" / "generated.fasta").read_text().count(">") == 60
+    assert "1 sequences, 0 of them aligned to the family" in page
+    assert "Boltzmann learning has reached its target" in page
+    assert "100% of the measured mutants could be scored" in page
     # What was fitted before a kill is not fitted again.
     made = (folder / "first" / "family.json").stat().st_mtime_ns
     (tmp_path / "results/families/family_chunks/mine/1.json").unlink()

@@ -159,7 +159,7 @@ def family(
     measured.write_tables(result, folder)
     page.draw(result, folder)
     asked = model, found.tokens, found.weights, effects, offset, folder / page.SCAN
-    agreement = write_mutations(*asked)
+    agreement = page.write_scan(*asked)
     parts = [("Mutations", [page.SCANNED, *agreement], page.SCAN)]
     if boltzmann:
         parts.append(("New sequences", [measured.learned(found, model, folder, threads)], None))
@@ -394,17 +394,11 @@ def add_energies(commands) -> None:
     one.set_defaults(run=energies)
 
 
-def energies(model: str, fasta: Path, alignment: Path | None, out: Path) -> None:
-    """Writes `out`.csv. `Refusal` says what cannot be used."""
-    from manybody.io.tables import write_csv
-    from manybody.measure import mutations
+def energies(**asked) -> None:
+    """Writes the energies of sequences, see `report.family.write_energies`."""
+    from manybody.report.family import write_energies
 
-    found, family, _ = mutations.opened(model, alignment)
-    table = mutations.energies(found, fasta, family)
-    write_csv(table, out.with_name(f"{out.name}.csv"))
-    lacking = (table["placed"] == mutations.BY_PROFILE).sum()
-    print(f"{len(table)} sequences, {lacking} of them aligned to the family: {out}.csv")
-    print(f"  {table['dropped'].sum()} residues are in no column of the model and do not count")
+    print(*write_energies(**asked), sep="\n  ")
 
 
 def add_mutations(commands) -> None:
@@ -437,45 +431,11 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
     )
 
 
-def mutations(
-    model: str, effects: Path | None, offset: int, alignment: Path | None, out: Path
-) -> None:
-    """Writes `out`.csv, .pdf and .png, and with a table of effects `out`-effects.csv. `Refusal`
-    says what cannot be used."""
-    from manybody.measure.mutations import opened
+def mutations(**asked) -> None:
+    """Writes a mutational scan, see `report.family.write_mutations`."""
+    from manybody.report.family import write_mutations
 
-    effects_said = write_mutations(*opened(model, alignment), effects, offset, out)
-    print(f"{out}.csv, {out}.pdf, {out}.png")
-    if effects_said:
-        print(f"{out}-effects.csv", *effects_said, sep="\n  ")
-
-
-def write_mutations(
-    found,
-    family,
-    weights,
-    effects: Path | None,
-    offset: int,
-    out: Path,
-) -> list[str]:
-    """Writes what `mutations` does of a pair model, tokens (N, L) of its family and their weights,
-    None where there are none; returns sentences on the effects."""
-    from manybody.io.tables import write_csv
-    from manybody.measure import mutations as measured
-    from manybody.measure.contacts import site_names
-    from manybody.papers import style
-    from manybody.papers.your_family import scan
-
-    logs = None if family is None else measured.site_logs(family, weights, found.vocabulary)
-    table = effects and measured.effects(found, effects, offset, logs)
-    changes, own = measured.scan(found), measured.reference(found)
-    write_csv(measured.listed(found, changes), out.with_name(f"{out.name}.csv"))
-    sites = site_names(found.about, found.length)
-    style.save(scan.draw(changes, own, sites, found.about["alphabet"]), out)
-    if table is None:
-        return []
-    write_csv(table, out.with_name(f"{out.name}-effects.csv"))
-    return measured.answers(table)
+    print(*write_mutations(**asked), sep="\n  ")
 
 
 def add_generate(commands) -> None:
@@ -494,34 +454,8 @@ def add_generate(commands) -> None:
     one.set_defaults(run=generate)
 
 
-def generate(
-    model: str, count: int, sweeps: int | None, seed: int, alignment: Path | None, out: Path
-) -> None:
-    """Writes `out`.fasta, and what the sequences are: `out`-statistics.csv, and `out`.csv, .pdf and
-    .png. `Refusal` says what cannot be used."""
-    import pandas as pd
+def generate(**asked) -> None:
+    """Writes new sequences, see `report.family.write_generated`."""
+    from manybody.report.family import write_generated
 
-    from manybody.io.atomic import atomic
-    from manybody.io.tables import write_csv
-    from manybody.measure import family_statistics, mutations
-    from manybody.papers import style
-    from manybody.papers.your_family import panel
-
-    found, family, weights = mutations.opened(model, alignment, learned=True)
-    tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
-    with atomic(out.with_name(f"{out.name}.fasta")) as temporary:
-        rows = mutations.letters_of(tokens, found.about)
-        lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
-        temporary.write_text("".join(lines))
-    if family is None:
-        print(f"{out}.fasta; give --alignment to compare them with sequences of the family")
-        return
-    table, points = family_statistics.compared(family, tokens, found.vocabulary, weights, seed)
-    points = pd.concat([points, mixing], ignore_index=True)
-    write_csv(table, out.with_name(f"{out.name}-statistics.csv"))
-    write_csv(points, out.with_name(f"{out.name}.csv"))
-    style.save(panel.draw(table, points), out)
-    print(f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png")
-    for row in table.itertuples():
-        said = f"correlation {row.correlation:.3f}, slope {row.slope:.2f}"
-        print(f"  {row.statistic}: {said}; halves of the natural ones: {row.halves:.3f}")
+    print(*write_generated(**asked), sep="\n  ")

@@ -8,9 +8,9 @@ class Families(Block):
     """Alignments of one list, each fitted on its own; chunks of them are a job."""
 
     listed: Text = key(
-        "A text file that names an alignment a line and, behind a tab, what is known of its "
-        "contacts, a structure or a list, if anything is. A family is called as its file, without "
-        "the ending."
+        "A text file with a line for each family: the file of its alignment and, behind tabs, a "
+        "structure or a list of its contacts, a table of measured effects, and sequences to score. "
+        "Each of the three may be left out. A family is called as its file, without the ending."
     )
     chunk: Count = key("Families a job.", 50)
     format: Format = key("Of all files; found in each by default.", None)
@@ -32,11 +32,15 @@ class Families(Block):
         "true: a second fit, to four fifths, says what couplings are worth for the others.", False
     )
     models: bool = key("true: the model of each family is kept too.", False)
+    generate: Count = key(
+        "New sequences of each family, from Boltzmann learning (minutes each); none by default.",
+        None,
+    )
 
     @property
     def options(self) -> dict:
         """The options of `measure.family.fit_many`."""
         keys = ("alphabet", "occupancy", "coverage", "identity")
         reading = {key: getattr(self, key) for key in keys} | {"form": self.format}
-        own = ("separation", "models", "held_out")
-        return {key: getattr(self, key) for key in own} | {"reading": reading}
+        own = {key: getattr(self, key) for key in ("separation", "held_out")}
+        return own | dict(models=self.models or self.generate is not None, reading=reading)

@@ -93,10 +93,14 @@ class PairModel:
 
     def norms(self, gap: int | None = None) -> np.ndarray:
         """Frobenius norms (L, L) of the couplings in the zero-sum gauge; the colour `gap` counts
-        for the gauge and not in the norm."""
-        couplings = self.zero_sum().couplings
-        kept = [a for a in range(self.vocabulary) if a != gap]
-        return np.sqrt((couplings[:, :, kept][..., kept] ** 2).sum(axis=(2, 3)))
+        for the gauge and not in the norm. No second copy of the couplings is made."""
+        kept = np.arange(self.vocabulary) != gap
+        norms = np.empty((self.length, self.length), self.couplings.dtype)
+        for site, blocks in enumerate(self.couplings):
+            blocks = blocks - blocks.mean(axis=-1, keepdims=True)
+            blocks -= blocks.mean(axis=-2, keepdims=True)
+            norms[site] = np.sqrt((blocks[:, kept][..., kept] ** 2).sum(axis=(1, 2)))
+        return norms
 
     def save(self, path: str | Path) -> None:
         """Writes `fields`, `couplings` of pairs i < j (L (L - 1) / 2, q, q) and `about`."""

@@ -116,9 +116,11 @@ def memory(family: Family) -> str:
     """A sentence on the memory of the fit; `Refusal` where the machine has less."""
     import psutil
 
-    needed = pair_fit.memory(len(family.about["columns"]), family.vocabulary)
+    # The model of all sequences stays while the fit apart runs.
+    model = blank(family).couplings.size * 4
+    needed = model + pair_fit.memory(len(family.about["columns"]), family.vocabulary)
     there = psutil.virtual_memory().total
-    said = f"the fit needs about {needed / 2**30:.1f} GB of memory"
+    said = f"the fit needs about {needed / 2**30:.2f} GB of memory"
     if needed > there:
         raise Refusal(
             f"{family.about['file']}: {said}, this machine has {there / 2**30:.1f} GB; leave out "
@@ -392,10 +394,10 @@ def answers(record: dict) -> list[str]:
 def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) -> list[dict]:
     """Fits families one after the other; returns the record of each.
 
-    entries: `name`, `file` and `structure`, a file or None. Each family gets `folder`/name with
-    `TABLES` and its record, and the model where options["models"]. What has a record of the same
-    files, options and code is not fitted again. Where a family cannot be fitted, its record says
-    why under `failed`.
+    entries: `name`, `file`, and files or None under `structure`, `effects` and `sequences`. Each
+    family gets `folder`/name with `TABLES` and its record, and the model if options["models"] or
+    for the last two. What has a record of the same files, options and code is not fitted again.
+    Where a family cannot be fitted, its record says why under `failed`.
     """
     records = []
     with Progress(len(entries), "families", "Fitting families") as progress:
@@ -418,24 +420,24 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     given = [Path(entry[key]) for key in ("file", "structure") if entry[key]]
     digests = [sha256(path) if path.is_file() else "" for path in given]
     made = hashlib.sha256(to_json([digests, options, code]).encode()).hexdigest()
-    if (kept := _recorded(out, made)) is not None:
+    models = (MODEL,) * bool(options["models"] or entry["effects"] or entry["sequences"])
+    if (kept := _recorded(out, made, TABLES + models)) is not None:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
-    path = out / MODEL if options["models"] else None
-    model = fitted(family, path, apart=options["held_out"])
+    model = fitted(family, out / MODEL if models else None, apart=options["held_out"])
     found = found_in(family, model, truth, options["separation"])
     write_tables(found, out)
-    files = {name: sha256(out / name) for name in TABLES}
+    files = {name: sha256(out / name) for name in TABLES + models}
     document = record(found) | dict(name=entry["name"], made=made, files=files)
     write_json(out / RECORD, document)
     return document
 
 
-def _recorded(out: Path, made: str) -> dict | None:
-    """The record in a folder whose tables are whole and made of the same."""
+def _recorded(out: Path, made: str, names: tuple[str, ...]) -> dict | None:
+    """The record in a folder in which files of these names are whole and made of the same."""
     try:
         kept = read_json(out / RECORD)
-        whole = all(sha256(out / name) == digest for name, digest in kept["files"].items())
+        whole = all(sha256(out / name) == kept["files"][name] for name in names)
         return kept if whole and kept["made"] == made else None
     except (ArtifactError, OSError, LookupError, TypeError, AttributeError):
         return None

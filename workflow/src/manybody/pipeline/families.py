@@ -2,11 +2,15 @@
 
 from collections import Counter
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 from manybody.data import SourceError, given
 from manybody.pipeline.check import NAME, Config, ConfigError
 from manybody.pipeline.paths import Paths
+
+PARTS = ("file", "structure", "effects", "sequences")  # of a line of a list, behind tabs
+USES = {"energies": "sequences", "mutations": "effects", "generated": "file"}  # and what they need
 
 
 class Families:
@@ -25,15 +29,26 @@ class Families:
         count = -(-len(self.entries(name)) // self.checked.families[name].chunk)
         return [self.paths.chunk.format(families=name, chunk=n) for n in range(1, count + 1)]
 
+    def used(self, name: str) -> list[str]:
+        """What the jobs say that score sequences or effects of a list, or draw new sequences."""
+        generates, chunk = self.checked.families[name].generate, self.checked.families[name].chunk
+        asked = {
+            (use, 1 + place // chunk)
+            for place, entry in enumerate(self.entries(name))
+            for use, part in USES.items()
+            if entry[part] and (generates or use != "generated")
+        }
+        return [self.paths.used.format(families=name, use=u, chunk=n) for u, n in sorted(asked)]
+
     def chunk(self, name: str, number: int | str) -> list[dict]:
-        """`name`, `file` and `structure`, None without one, of the families of one job."""
+        """`name` and `PARTS`, None where one is left out, of the families of one job."""
         size = self.checked.families[name].chunk
         return self.entries(name)[(int(number) - 1) * size : int(number) * size]
 
-    def files(self, name: str, number: int | str) -> list[str]:
+    def files(self, name: str, number: int | str, parts=("file", "structure")) -> list[str]:
         """The files of one job that are there: a family whose file is not is named on the page."""
         entries = self.chunk(name, number)
-        named = [entry[key] for entry in entries for key in ("file", "structure") if entry[key]]
+        named = [entry[part] for entry in entries for part in parts if entry[part]]
         return [path for path in named if Path(path).is_file()]
 
     def _entries(self, name: str) -> list[dict]:
@@ -48,20 +63,22 @@ class Families:
             if line.strip() and not line.startswith("#")
         ]
         entries = [
-            dict(
-                name=Path(file.removesuffix(".gz")).stem,
-                file=str(Path(file).expanduser()),
-                structure=str(Path(more[0]).expanduser()) if more and more[0] else None,
-            )
-            for file, *more in rows
+            dict(name=Path(row[0].removesuffix(".gz")).stem)
+            | {
+                part: str(Path(path).expanduser()) if path else None
+                for part, path in zip_longest(PARTS, row[: len(PARTS)])
+            }
+            for row in rows
         ]
         names = Counter(entry["name"] for entry in entries)
         twice = [one for one, count in names.items() if count > 1]
         odd = [one for one in names if not NAME.fullmatch(one)]
-        braced = [file for file, *_ in rows if {"{", "}"} & {*file}]
+        braced = [row[0] for row in rows if {"{", "}"} & {*"".join(row)}]
+        longer = [row[0] for row in rows if len(row) > len(PARTS)]
         for wrong, why in (
             (twice, "comes more than once, and families are called as their files"),
             (odd or braced, "has characters beside letters, digits, '_', '.' and '-'"),
+            (longer, f"has more behind it than {len(PARTS) - 1} files"),
             ([] if entries else [listed], "names no file"),
         ):
             if wrong:

@@ -20,6 +20,7 @@ TEMPLATES = {  # below the folder of results
     "contacts": "contacts/{source}/{model}/seed-{seed}.parquet",
     "figure": "figures/{paper}/{figure}",
     "chunk": "family_chunks/{families}/{chunk}.json",
+    "used": "family_chunks/{families}/{use}/{chunk}.json",
     "families": "families/{families}/index.html",
     "known": "known_contacts/{paper}/{figure}.parquet",
 }

@@ -1,21 +1,33 @@
-"""The page of a family: what a pair model says of its sites, in one HTML file."""
+"""What a pair model says of a family: its page, one HTML file, and the tables and pictures of
+energies, mutations and new sequences."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from manybody.data import family as families
+from manybody.data.pair_model import PairModel
 from manybody.io.atomic import atomic
-from manybody.measure.family import Found, answers
+from manybody.io.refusal import Refusal
+from manybody.io.tables import write_csv
+from manybody.measure import family as measured, family_statistics, mutations
+from manybody.measure.contacts import site_names
+from manybody.measure.family import MODEL, Found, answers
 from manybody.papers import style
 from manybody.papers.potts import contacts
+from manybody.papers.your_family import panel, scan
 from manybody.report import provenance
 from manybody.report.document import CHECKOUT, MOST, inline, templates
 
 PAGE, MAP, SCAN = "index.html", "contacts", "mutations"
 MAPPED = "Corrected scores of all pairs of columns, with known contacts, or in falling order."
-SCANNED = "What each mutation of the reference record adds to log p; dots are its own residues."
+SCANNED = (
+    "What each mutation of the reference record adds to log p; dots are its own residues, grey "
+    "columns its gaps."
+)
 FILES = [
     ("contacts.csv", "the scores of all pairs with the names of the sites, the best first"),
     ("precision.csv", "how many of the best pairs are contacts"),
@@ -57,11 +69,15 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
     )
 
 
-def write_many(path: str | Path, name: str, records: Sequence[dict], command: str) -> Path:
-    """Writes the page of many families, each in a folder of its name beside the page."""
+def write_many(
+    path: str | Path, name: str, records: Sequence[dict], command: str, used: Sequence[tuple] = ()
+) -> Path:
+    """Writes the page of many families, each in a folder of its name beside the page; used: names
+    and what `use_many` says of each."""
     failed = [record for record in records if "failed" in record]
     fitted = [record for record in records if "failed" not in record]
-    return _write(Path(path), "families.html", command, name=name, fitted=fitted, failed=failed)
+    named = dict(name=name, fitted=fitted, failed=failed, used=used)
+    return _write(Path(path), "families.html", command, **named)
 
 
 def _write(path: Path, template: str, command: str, **named) -> Path:
@@ -76,3 +92,110 @@ def _write(path: Path, template: str, command: str, **named) -> Path:
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
+
+
+# --- Energies, mutations, new sequences ----------------------------------------------------------
+
+
+def use_many(
+    use: str, entries: Sequence[dict], folder: str | Path, reading: dict, count: int | None
+) -> dict[str, list[str]]:
+    """Makes `energies`, `mutations` or `generated`, as `use` says, of the families that
+    `measure.family.fit_many` fitted in `folder`; returns sentences on each, by its name.
+
+    entries: as there, whose files `sequences` and `effects` are used; reading: options of
+    `data.family.read`; count: new sequences of each. Where it cannot be done, a sentence says why.
+    """
+    found = {}
+    for entry in entries:
+        own, name = Path(folder, entry["name"]), entry["name"]
+        if not (own / MODEL).is_file():
+            continue
+        try:
+            if use == "generated":
+                given = families.read(entry["file"], **reading)
+                learned = measured.learned(given, PairModel.load(own / MODEL), own, threads=1)
+                found[name] = [learned, *write_generated(own, count, own / use)]
+            elif use == "mutations" and entry["effects"]:
+                found[name] = write_mutations(own, entry["effects"], own / use)
+            elif use == "energies" and entry["sequences"]:
+                found[name] = write_energies(own, entry["sequences"], own / use)
+        except (Refusal, OSError) as error:
+            found[name] = [f"No {use}: {error}"]
+    return found
+
+
+def write_energies(
+    model: str | Path, fasta: str | Path, out: Path, alignment: Path | None = None
+) -> list[str]:
+    """Writes the energies of the sequences in a FASTA file as `out`.csv, and returns sentences on
+    them; model and alignment: as of `measure.mutations.opened`. `Refusal` says what cannot be
+    used."""
+    found, family, _ = mutations.opened(model, alignment)
+    table = mutations.energies(found, fasta, family)
+    write_csv(table, out.with_name(f"{out.name}.csv"))
+    lacking = (table["placed"] == mutations.BY_PROFILE).sum()
+    return [
+        f"{len(table)} sequences, {lacking} of them aligned to the family: {out}.csv",
+        f"{table['dropped'].sum()} residues are in no column of the model and do not count",
+    ]
+
+
+def write_mutations(
+    model: str | Path, effects: str | Path | None, out: Path, offset: int = 0,
+    alignment: Path | None = None,
+) -> list[str]:  # fmt: skip
+    """Writes the changes of log p by all mutations as `out`.csv, .pdf and .png, and with a table of
+    effects `out`-effects.csv; returns sentences on them. The others are as of `write_energies`."""
+    said = write_scan(*mutations.opened(model, alignment), effects, offset, out)
+    return [f"{out}.csv, {out}.pdf, {out}.png" + f", {out}-effects.csv" * bool(said), *said]
+
+
+def write_scan(
+    model: PairModel, tokens: np.ndarray | None, weights: np.ndarray | None,
+    effects: str | Path | None, offset: int, out: Path,
+) -> list[str]:  # fmt: skip
+    """Writes what `write_mutations` does of a pair model, tokens (N, L) of its family and their
+    weights, None where there are none; returns sentences on the effects."""
+    logs = None if tokens is None else mutations.site_logs(tokens, weights, model.vocabulary)
+    table = effects and mutations.effects(model, effects, offset, logs)
+    changes, own = mutations.scan(model), mutations.reference(model)
+    write_csv(mutations.listed(model, changes), out.with_name(f"{out.name}.csv"))
+    sites = site_names(model.about, model.length)
+    style.save(scan.draw(changes, own, sites, model.about["alphabet"]), out)
+    if table is None:
+        return []
+    # What was measured keeps its digits: rounded, distinct effects would share a rank.
+    digits = table.astype({"DMS_score": object})
+    write_csv(digits, out.with_name(f"{out.name}-effects.csv"))
+    return mutations.answers(table)
+
+
+def write_generated(
+    model: str | Path, count: int, out: Path, sweeps: int | None = None, seed: int = 0,
+    alignment: Path | None = None,
+) -> list[str]:  # fmt: skip
+    """Writes so many new sequences as `out`.fasta, and what they are beside those of the family:
+    `out`-statistics.csv, and `out`.csv, .pdf and .png; returns sentences on them. The others are as
+    of `write_energies`, sweeps and seed as of `family_statistics.generate`."""
+    found, family, weights = mutations.opened(model, alignment, learned=True)
+    tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
+    with atomic(out.with_name(f"{out.name}.fasta")) as temporary:
+        rows = mutations.letters_of(tokens, found.about)
+        lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
+        temporary.write_text("".join(lines))
+    if family is None:
+        return [f"{out}.fasta; give --alignment to compare them with sequences of the family"]
+    table, points = family_statistics.compared(family, tokens, found.vocabulary, weights, seed)
+    points = pd.concat([points, mixing], ignore_index=True)
+    write_csv(table, out.with_name(f"{out.name}-statistics.csv"))
+    write_csv(points, out.with_name(f"{out.name}.csv"))
+    style.save(panel.draw(table, points), out)
+    return [
+        f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png",
+        *(
+            f"{row.statistic}: correlation {row.correlation:.3f}, slope {row.slope:.2f}; halves of "
+            f"the natural ones: {row.halves:.3f}"
+            for row in table.itertuples()
+        ),
+    ]
