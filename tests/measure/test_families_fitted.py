@@ -6,11 +6,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from Bio.SeqUtils import seq3
 
 from manybody.data import SourceError, alignment, family as families
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
-from manybody.measure import contacts, family as measured
+from manybody.measure import contacts, family as measured, mutations
 from manybody.training import pair_fit
 
 LENGTH, COLUMN = 24, 5  # columns of the file, and the one that is left out, from 1
@@ -69,7 +70,7 @@ def test_scores_and_contacts_are_those_of_the_columns_of_the_file(rna, tmp_path)
     assert (first["site_i"], first["site_j"]) == (f"{letters[0]}5", f"{letters[23]}28")
     assert len(listed) == 23 * 22 // 2
     rows = alignment.read(tmp_path / "family.fasta", "fasta")[1]
-    assert rows == family.letters()
+    assert rows == mutations.letters_of(family.tokens, family.about)
     assert "1 24 0 8 0." in (tmp_path / "contacts.rr").read_text()
 
     record = measured.record(found)
@@ -95,13 +96,12 @@ def test_a_structure_of_another_record_names_the_sites_by_that_record(tmp_path):
     rows = ["".join(row) for row in letters]
     path = tmp_path / "given.aln"
     path.write_text("\n".join(rows) + "\n")
-    names = dict(A="ALA", C="CYS", D="ASP", E="GLU", F="PHE", G="GLY", H="HIS", I="ILE", K="LYS")
-    names |= dict(L="LEU", M="MET", N="ASN", P="PRO", Q="GLN", R="ARG", S="SER", T="THR")
-    names |= dict(V="VAL", W="TRP", Y="TYR")
     # Residues 11 to 14 are not resolved, and numbers jump there.
     chain = [(n + 100 * (n > 14), letter) for n, letter in enumerate(rows[5], 1)]
     atoms = [
-        f"ATOM  {n:5d}  CA  {names[letter]} A{number:4d}    {3.8 * n:8.3f}   0.000   0.000  1.00"
+        f"ATOM  {n:5d}  CA  {seq3(letter).upper()} A{number:4d}    {3.8 * n:8.3f}"
+        + 2 * "   0.000"
+        + "  1.00"
         for n, (number, letter) in enumerate(chain, 1)
         if n not in range(11, 15)
     ]

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from manybody.data import SourceError, profile
+from manybody.data.family import read
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
 from manybody.measure import mutations
@@ -206,20 +207,10 @@ def test_single_sites_are_weighted():
 @pytest.mark.long
 def test_real_effects_correlate_as_single_sites_do(data_folder):
     """EnvZ: the file of effects fits the reference without an offset."""
-    from manybody.data import alignment
-    from manybody.data.sequence_weights import neighbours
-
-    path = data_folder / "families" / "ENVZ_ECOLI.a2m"
-    names, letters, _ = alignment.records(path, "a3m")
-    tokens, _ = alignment.encode(path, names, alignment.columns(letters, "a3m"), "protein")
-    name, aligned, numbers, _ = alignment.reference(path, names, letters, "a3m", None)
-    logs = mutations.site_logs(tokens, 1 / neighbours(tokens, 0.8).counts, 21)
-    about = dict(
-        alphabet="-ACDEFGHIKLMNPQRSTVWY", gap=0, kind="protein", aligned=aligned, numbers=numbers,
-        reference=name,
-    )  # fmt: skip
-    alone = PairModel(logs, np.zeros((60, 60, 21, 21)), about)
-    table = path.with_name("ENVZ_ECOLI_effects.csv")
+    family = read(data_folder / "families" / "ENVZ_ECOLI.a2m", occupancy=0)
+    logs = mutations.site_logs(family.tokens, family.weights, 21)
+    alone = PairModel(logs, np.zeros((60, 60, 21, 21)), family.about)
+    table = data_folder / "families" / "ENVZ_ECOLI_effects.csv"
     found = mutations.effects(alone, table, logs=logs)
     np.testing.assert_allclose(found["change"], found["single_site"], atol=1e-9)
     correlations, share = mutations.agreement(found)

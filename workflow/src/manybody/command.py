@@ -360,6 +360,17 @@ def jacobian(
 # --- A family's model ----------------------------------------------------------------------------
 
 
+def _writer(name: str):
+    """What calls a function of `report.family` and prints the sentences that it returns."""
+
+    def run(**asked) -> None:
+        from manybody.report import family as page
+
+        print(*getattr(page, name)(**asked), sep="\n  ")
+
+    return run
+
+
 def _of_model(commands, name: str, stem: str, help: str, description: str):
     """The parser of a command for a family's model."""
     one = commands.add_parser(name, help=help, description=description)
@@ -391,14 +402,7 @@ def add_energies(commands) -> None:
         "that are not aligned are aligned to the profile of the family.",
     )
     one.add_argument("fasta", type=Path, metavar="FASTA", help="the sequences, aligned or not")
-    one.set_defaults(run=energies)
-
-
-def energies(**asked) -> None:
-    """Writes the energies of sequences, see `report.family.write_energies`."""
-    from manybody.report.family import write_energies
-
-    print(*write_energies(**asked), sep="\n  ")
+    one.set_defaults(run=_writer("write_energies"))
 
 
 def add_mutations(commands) -> None:
@@ -412,7 +416,7 @@ def add_mutations(commands) -> None:
         "sequence; with --effects how well it ranks measured effects.",
     )
     _add_effects(one)
-    one.set_defaults(run=mutations)
+    one.set_defaults(run=_writer("write_mutations"))
 
 
 def _add_effects(one: argparse.ArgumentParser) -> None:
@@ -431,13 +435,6 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
     )
 
 
-def mutations(**asked) -> None:
-    """Writes a mutational scan, see `report.family.write_mutations`."""
-    from manybody.report.family import write_mutations
-
-    print(*write_mutations(**asked), sep="\n  ")
-
-
 def add_generate(commands) -> None:
     """Adds the command `generate` to those of the parser."""
     one = _of_model(
@@ -451,11 +448,4 @@ def add_generate(commands) -> None:
     one.add_argument("-n", dest="count", type=int, default=1000, metavar="N", help="(%(default)s)")
     one.add_argument("--sweeps", type=int, metavar="T", help="of a chain (as many as it needs)")
     one.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
-    one.set_defaults(run=generate)
-
-
-def generate(**asked) -> None:
-    """Writes new sequences, see `report.family.write_generated`."""
-    from manybody.report.family import write_generated
-
-    print(*write_generated(**asked), sep="\n  ")
+    one.set_defaults(run=_writer("write_generated"))

@@ -42,11 +42,6 @@ class Family:
     def vocabulary(self) -> int:
         return len(self.about["alphabet"])
 
-    def letters(self) -> list[str]:
-        """The sequences in letters."""
-        alphabet = np.array(list(self.about["alphabet"]))
-        return ["".join(row) for row in alphabet[self.tokens]]
-
 
 def read(
     path: str | Path,

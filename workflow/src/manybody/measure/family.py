@@ -315,7 +315,8 @@ def write_tables(found: Found, folder: str | Path) -> None:
     scores = np.nan_to_num(found.scores, nan=0.0)
     write_casp(paths["contacts.rr"], scores, family.whole, found.separation)
     with atomic(paths["family.fasta"]) as temporary:
-        rows = zip(family.names, family.letters(), strict=True)
+        letters = mutations.letters_of(family.tokens, family.about)
+        rows = zip(family.names, letters, strict=True)
         temporary.write_text("".join(f">{name}\n{row}\n" for name, row in rows), "utf-8")
 
 

@@ -16,9 +16,8 @@ from manybody.io.tables import write_csv
 from manybody.measure import family as measured, family_statistics, mutations
 from manybody.measure.contacts import site_names
 from manybody.measure.family import MODEL, Found, answers
-from manybody.papers import style
+from manybody.papers import style, your_family
 from manybody.papers.potts import contacts
-from manybody.papers.your_family import panel, scan
 from manybody.report import provenance
 from manybody.report.document import CHECKOUT, MOST, inline, templates
 
@@ -162,7 +161,7 @@ def write_scan(
     changes, own = mutations.scan(model), mutations.reference(model)
     write_csv(mutations.listed(model, changes), out.with_name(f"{out.name}.csv"))
     sites = site_names(model.about, model.length)
-    style.save(scan.draw(changes, own, sites, model.about["alphabet"]), out)
+    style.save(your_family.mutations(changes, own, sites, model.about["alphabet"]), out)
     if table is None:
         return []
     # What was measured keeps its digits: rounded, distinct effects would share a rank.
@@ -190,7 +189,7 @@ def write_generated(
     points = pd.concat([points, mixing], ignore_index=True)
     write_csv(table, out.with_name(f"{out.name}-statistics.csv"))
     write_csv(points, out.with_name(f"{out.name}.csv"))
-    style.save(panel.draw(table, points), out)
+    style.save(your_family.generated(table, points), out)
     return [
         f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png",
         *(

@@ -1,1 +1,0 @@
-"""Pictures of families of the user's: the command `manybody` draws them."""
