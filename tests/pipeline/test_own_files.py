@@ -4,6 +4,7 @@ import configs
 import pytest
 
 from manybody.pipeline.check import ConfigError, check
+from manybody.pipeline.families import Families
 from manybody.pipeline.models import Models
 from manybody.pipeline.paths import Paths
 from manybody.pipeline.sources import Sources, digests
@@ -112,3 +113,42 @@ def test_the_content_of_small_files_counts(tmp_path):
     assert list(before) == [str(small)]
     small.write_bytes(b"b")
     assert digests([str(small)]) != before
+
+
+def families(path, text: str, **more) -> Families:
+    """Those of a list with this text."""
+    path.write_text(text)
+    config = configs.load()
+    config["families"]["mine"] = dict(listed=str(path), chunk=2, **more)
+    return Families(Paths(config), check(config))
+
+
+def test_a_list_of_families_is_cut_into_jobs(tmp_path):
+    text = f"a.fasta\ts.pdb\t\tnew.fasta\n# a remark\n\nb.fasta.gz\n{tmp_path}/c.sto\t\te.csv\n"
+    found = families(tmp_path / "listed.txt", text)
+    first = dict(name="a", file="a.fasta", structure="s.pdb", effects=None, sequences="new.fasta")
+    assert found.chunk("mine", 1)[0] == first
+    assert [entry["name"] for entry in found.chunk("mine", 2)] == ["c"]
+    folder = "results/family_chunks/mine"
+    assert found.chunks("mine") == [f"{folder}/1.json", f"{folder}/2.json"]
+    assert found.used("mine") == [f"{folder}/energies/1.json", f"{folder}/mutations/2.json"]
+    (tmp_path / "c.sto").touch()
+    assert found.files("mine", 2) == [f"{tmp_path}/c.sto"]
+    assert found.files("mine", 2, ["effects"]) == []
+    drawn = families(tmp_path / "listed.txt", text, generate=10)
+    assert drawn.used("mine")[1:3] == [f"{folder}/generated/{n}.json" for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a.fasta\nb/a.fasta\n", "a comes more than once"),
+        ("a b.fasta\n", "a b has characters beside letters"),
+        ("a.fasta\t{a}.pdb\n", r"{a}.pdb has characters beside letters"),
+        ("a.fasta\t\t\t\tmore\n", "a.fasta has more behind it than 3 files"),
+        ("# none\n", "listed.txt names no file"),
+    ],
+)
+def test_a_list_that_names_no_families_is_refused(text, said, tmp_path):
+    with pytest.raises(ConfigError, match=rf"families.mine.listed: .*{said}.*; expected an alig"):
+        families(tmp_path / "listed.txt", text).chunks("mine")

@@ -73,7 +73,7 @@ class Families:
         names = Counter(entry["name"] for entry in entries)
         twice = [one for one, count in names.items() if count > 1]
         odd = [one for one in names if not NAME.fullmatch(one)]
-        braced = [row[0] for row in rows if {"{", "}"} & {*"".join(row)}]
+        braced = [path for row in rows for path in row if {"{", "}"} & {*path}]
         longer = [row[0] for row in rows if len(row) > len(PARTS)]
         for wrong, why in (
             (twice, "comes more than once, and families are called as their files"),
