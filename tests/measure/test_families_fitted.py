@@ -182,9 +182,9 @@ def test_what_was_fitted_is_not_fitted_again(rna, fits, tmp_path, monkeypatch):
 
 def test_more_memory_than_there_is_is_refused_beforehand(rna, monkeypatch):
     family = families.read(rna)
-    assert "the fit needs about 0." in measured.memory(family)
+    assert "the fit needs about 0.30 GB" in measured.memory(family)
     monkeypatch.setattr(pair_fit, "memory", lambda *_: 2**60)
-    with pytest.raises(Refusal, match=r"about 1073741824.00 GB of memory, this machine has"):
+    with pytest.raises(Refusal, match=r"about 1073741824.30 GB of memory, this machine has"):
         measured.memory(family)
 
 

@@ -28,6 +28,7 @@ from manybody.training import pair_fit
 
 HELD_OUT = 0.1  # share of each of the two splits that are held out
 SEED = 0
+PROGRAM = 0.3 * 2**30  # bytes that the program takes without a fit
 CHUNK = 512  # sequences whose logits are worked out at once
 FAR = (12, 24)  # separations of pairs beside the least one
 NEAREST = {"protein": 6, "rna": 4, "dna": 4}
@@ -118,7 +119,7 @@ def memory(family: Family) -> str:
 
     # The model of all sequences stays while the fit apart runs.
     model = blank(family).couplings.size * 4
-    needed = model + pair_fit.memory(len(family.about["columns"]), family.vocabulary)
+    needed = PROGRAM + model + pair_fit.memory(len(family.about["columns"]), family.vocabulary)
     there = psutil.virtual_memory().total
     said = f"the fit needs about {needed / 2**30:.2f} GB of memory"
     if needed > there:
