@@ -80,6 +80,9 @@ def test_scores_and_contacts_are_those_of_the_columns_of_the_file(rna, tmp_path)
     first, _, third = measured.answers(record)
     assert "Of the best 11 pairs at least 4 apart (L/2), 36 ± 15 % are in contact" in first
     assert "1.3 a site: few, below 5" in third
+    effects = ["all are scored", "with the model: 0.2", "with single sites: 0.1"]
+    said = measured.answers(record | {"effects": effects})[0]
+    assert said == "with the model: 0.2; with single sites: 0.1."
 
 
 def test_without_a_structure_the_best_pairs_are_named(rna):

@@ -310,7 +310,9 @@ def write_tables(found: Found, folder: str | Path) -> None:
     of the best are contacts, the scores as CASP's RR, and the sequences that were fitted."""
     folder, family = Path(folder), found.family
     paths = dict(zip(TABLES, (folder / name for name in TABLES), strict=True))
-    contacts.write_list(paths["contacts.csv"], frame(found), names_of(found))
+    i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
+    values = dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j])
+    contacts.write_list(paths["contacts.csv"], pd.DataFrame(values), names_of(found))
     with atomic(paths["precision.csv"]) as temporary:
         found.precision.to_csv(temporary, index=False)
     scores = np.nan_to_num(found.scores, nan=0.0)
@@ -319,12 +321,6 @@ def write_tables(found: Found, folder: str | Path) -> None:
         letters = mutations.letters_of(family.tokens, family.about)
         rows = zip(family.names, letters, strict=True)
         temporary.write_text("".join(f">{name}\n{row}\n" for name, row in rows), "utf-8")
-
-
-def frame(found: Found) -> pd.DataFrame:
-    """A row for each pair i < j of columns of the file (from 1): `score` and `apc`."""
-    i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))
-    return pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
 
 
 def names_of(found: Found) -> list[str]:
@@ -381,9 +377,9 @@ def answers(record: dict) -> list[str]:
     counted = record["warning"] or (
         f"{record['effective']:.0f} effective sequences are {record['ratio']:.1f} a site"
     )
-    effects = [f"{said}." for said in record.get("effects", ())[1:2]]
+    effects = "; ".join(record.get("effects", ())[1:])
     return [
-        *effects,
+        *[f"{effects}."] * bool(effects),
         best,
         worth,
         f"{record['sequences']} sequences of {record['length']} sites: {counted}.",
