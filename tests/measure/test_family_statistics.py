@@ -1,6 +1,7 @@
 """What generated sequences are: against all states of a small model."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -58,6 +59,26 @@ def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
     assert abs(some["x"] - some["y"]).max() < 5 * 0.5 / np.sqrt(len(sample))
 
 
+@pytest.mark.long
+def test_the_log_likelihood_is_that_of_all_states(monkeypatch):
+    model = planted()
+    every, p = law(model)
+    weights = np.random.default_rng(1).uniform(size=len(every))
+    seen = (every, np.ones(len(every)))  # all colours alike
+    monkeypatch.setattr(family_statistics, "TEMPERATURES", (50, 100))
+    said = family_statistics.log_likelihood(model, (every, weights), seen)
+    assert "annealing at 50 and 100 temperatures" in said
+    mean, error, single, *_, own = (float(found) for found in re.findall(r"-?\d+\.\d+", said))
+    logs = np.log(p)
+    expected = np.average(logs, weights=weights)
+    spread = np.sqrt((weights**2 * (logs - expected) ** 2).sum()) / weights.sum()
+    assert mean == pytest.approx(expected / 5, abs=4 * (own + 0.005) / 5)
+    assert error == pytest.approx(spread / 5, rel=0.1)
+    assert single == pytest.approx(-np.log(3), abs=1e-3)
+    assert said.endswith(".")
+    assert "do not trust" not in said
+
+
 def test_many_sets_of_sites_are_drawn_once_each_ascending():
     drawn = family_statistics._sets(30, 3, 1000, np.random.default_rng(0))
     assert len(drawn) == 1000
@@ -82,14 +103,6 @@ def test_principal_components_tell_two_groups_apart():
         abs(axes.reshape(2, -1) @ vectors[:, -2:]), np.eye(2)[::-1], atol=1e-4
     )
     np.testing.assert_allclose(mean, axes.reshape(2, -1) @ ones.mean(axis=0), atol=1e-6)
-
-
-def test_a_sequence_is_not_its_own_nearest():
-    natural = np.array([[0, 0, 0, 0], [0, 0, 0, 1], [2, 2, 2, 2], [2, 2, 2, 2]])
-    found = family_statistics.nearest(natural, natural, itself=True)
-    assert found.tolist() == [0.25, 0.25, 0, 0]
-    new = family_statistics.nearest(np.array([[0, 0, 0, 0], [1, 1, 2, 2]]), natural)
-    assert new.tolist() == [0, 0.5]
 
 
 UNREACHED = {

@@ -6,7 +6,14 @@ from enumerated import all_states, distance, floor
 
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.sampling import pair_chains
-from manybody.sampling.pair_chains import Chains, Tables, frequencies, log_partition, sample
+from manybody.sampling.pair_chains import (
+    Chains,
+    Tables,
+    frequencies,
+    log_partition,
+    nearest,
+    sample,
+)
 
 CHAINS = 40_000
 STREAM = np.random.SeedSequence(3)
@@ -83,6 +90,14 @@ def test_frequencies_are_weighted_counts(weighted, threads):
     np.testing.assert_allclose(sites, np.einsum("n,nia->ia", each, one_hot), atol=1e-12)
     expected = np.einsum("n,nia,njb->ijab", each, one_hot, one_hot)[np.triu_indices(7, 1)]
     np.testing.assert_allclose(pairs, expected, atol=1e-12)
+
+
+def test_a_sequence_is_not_its_own_nearest():
+    natural = np.array([[0, 0, 0, 0], [0, 0, 0, 1], [2, 2, 2, 2], [2, 2, 2, 2]])
+    found = nearest(natural, natural, itself=True)
+    assert found.tolist() == [0.25, 0.25, 0, 0]
+    new = nearest(np.array([[0, 0, 0, 0], [1, 1, 2, 2]]), natural)
+    assert new.tolist() == [0, 0.5]
 
 
 @pytest.mark.long

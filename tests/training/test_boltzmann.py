@@ -121,6 +121,19 @@ def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(
 
 
 @pytest.mark.long
+def test_a_model_that_has_learned_its_few_sequences_by_heart_says_so(tmp_path):
+    """They are of independent sites: their correlations are noise."""
+    tokens = np.random.default_rng(0).integers(0, 4, (40, 30))
+    start = PairModel(np.zeros((30, 4)), np.zeros((30, 30, 4, 4)), {})
+    about = learn(start, tokens, None, tmp_path, **SMALL | {"ridge": 1e-3}).about["boltzmann"]
+    assert not about["reached"]
+    assert about["updates"] < 1000
+    assert about["noise"] == pytest.approx(1, abs=0.1)
+    assert about["nearest"] < 0.2 < 0.5 < about["natural"]
+    assert "learns them by heart, as their correlations are noise to" in about["reason"]
+
+
+@pytest.mark.long
 def test_a_killed_run_goes_on_to_the_same_model(weights, tmp_path, monkeypatch):
     monkeypatch.setattr(boltzmann, "SAVED", 4)
     start = uncoupled()

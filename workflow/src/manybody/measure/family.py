@@ -182,15 +182,11 @@ def _fit(family: Family, rows, threads: int, label: str) -> PairModel:
 
 def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
     """What `fitted` says of sequences that were not fitted."""
-    shares = dict(validation=HELD_OUT, test=HELD_OUT)
-    source = dict(split=shares, seed=SEED, identity=family.about["identity"])
     try:
-        parts, _ = alignment.split(family.tokens, source, threads, family.clusters)
+        seen, rows = split(family, threads)
     except SourceError as error:
         return {"why": str(error).partition(" Raise `identity`")[0]}
-    rows = np.concatenate([parts["validation"], parts["test"]])
-    model = _fit(family, parts["train"], threads, label)
-    seen = parts["train"]
+    model = _fit(family, seen, threads, label)
     logs = mutations.site_logs(family.tokens[seen], family.weights[seen], family.vocabulary)
     tokens, weights, found = family.tokens[rows], family.weights[rows], []
     for start in range(0, len(tokens), CHUNK):
@@ -201,6 +197,15 @@ def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
     mean, of_sites = (np.average(one, weights=weights) for one in (losses, single))
     error = math.sqrt(((weights * (losses - mean)) ** 2).sum()) / weights.sum()
     return dict(loss=float(mean), error=float(error), single=float(of_sites), sequences=len(rows))
+
+
+def split(family: Family, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of four fifths of the sequences and of the others, by whole clusters of similar ones;
+    `SourceError` where there are too few."""
+    shares = dict(validation=HELD_OUT, test=HELD_OUT)
+    source = dict(split=shares, seed=SEED, identity=family.about["identity"])
+    parts, _ = alignment.split(family.tokens, source, threads, family.clusters)
+    return parts["train"], np.concatenate([parts["validation"], parts["test"]])
 
 
 def residue_losses(logits: np.ndarray, tokens: np.ndarray, gap: int = alignment.GAP) -> np.ndarray:
@@ -215,23 +220,35 @@ def residue_losses(logits: np.ndarray, tokens: np.ndarray, gap: int = alignment.
 
 
 def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str:
-    """A sentence on Boltzmann learning from `model`, whose result is kept in `folder`; the same
-    model is not learned again."""
-    from manybody.training import boltzmann
+    """Sentences on Boltzmann learning from `model`, whose result is kept in `folder`, and on the
+    log-likelihood of sequences that another one, of four fifths, did not see, if it has reached its
+    target. What is kept of the same family is not learned again."""
+    from manybody.measure.family_statistics import log_likelihood
 
-    out = folder / LEARNED
-    about = model.about | {"learned": code_digest(boltzmann.__file__)}
-    found = _kept(out / boltzmann.FILE, about)
-    if found is None:
-        start, label = replace(model, about=about), f"Learning {about['source']}"
-        data = start, family.tokens, family.weights, out
-        found = boltzmann.learn(*data, threads=threads, label=label)
-    ended = found.about["boltzmann"]
+    ended = _learned(family, slice(None), model, folder / LEARNED, threads).about["boltzmann"]
     how = "has reached" if ended["reached"] else "has not reached"
-    return (
+    said = (
         f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "
         f"connected pair correlations of the family: {ended['reason']}."
     )
+    if not ended["reached"] or "loss" not in model.about["held_out"]:
+        return said
+    seen, rows = split(family, threads)
+    start = replace(_fit(family, seen, threads, ""), about=model.about | {"of": "four fifths"})
+    other = _learned(family, seen, start, folder / LEARNED / "four-fifths", threads)
+    data = ((family.tokens[part], family.weights[part]) for part in (rows, seen))
+    return f"{said} {log_likelihood(other, *data, threads=threads)}"
+
+
+def _learned(family: Family, rows, start: PairModel, out: Path, threads: int) -> PairModel:
+    from manybody.training import boltzmann
+
+    about = start.about | {"learned": code_digest(boltzmann.__file__)}
+    found = _kept(out / boltzmann.FILE, about)
+    if found is None:
+        data = replace(start, about=about), family.tokens[rows], family.weights[rows], out
+        found = boltzmann.learn(*data, threads=threads, label=f"Learning {about['source']}")
+    return found
 
 
 def three_body(family: Family, threads: int) -> str:

@@ -19,8 +19,8 @@ from manybody.io.refusal import Refusal
 
 # Names of the statistics by their number of sites, and how many sets of sites are looked at.
 STATISTICS = {1: ("f", 10**5), 2: ("c_2", 20_000), 3: ("c_3", 1000)}
+TEMPERATURES, ANNEALED = (500, 2000), 512  # of annealed importance sampling, and its chains
 SHOWN = 3000  # values of a statistic, or sequences, that are looked at one by one
-PART = 500  # sequences whose distances to all others are taken at once
 
 
 def generate(
@@ -62,6 +62,41 @@ def generate(
     return tokens, pd.concat(parts, ignore_index=True)
 
 
+def log_likelihood(
+    model: PairModel,
+    held_out: tuple[np.ndarray, np.ndarray],
+    seen: tuple[np.ndarray, np.ndarray],
+    seed: int = 0,
+    threads: int = 1,
+) -> str:
+    """A sentence on the mean log p of held-out tokens (N, L) with weights (N,), in nats a site,
+    that of frequencies of single sites of the sequences that were seen, and whether log Z is the
+    same by `TEMPERATURES`, two numbers of temperatures of annealed importance sampling.
+
+    The standard error is that over sequences, as if they were independent, and that of log Z."""
+    from manybody.sampling.pair_chains import frequencies, log_partition
+
+    (tokens, weights), few = held_out, 1 / seen[1].sum()
+    sites = np.log(
+        (1 - few) * frequencies(seen[0], model.vocabulary, seen[1])[0] + few / model.vocabulary
+    )
+    (short, its), (log_z, own) = (
+        log_partition(model, ANNEALED, count, seed, threads, sites) for count in TEMPERATURES
+    )
+    alone = sites[np.arange(model.length), tokens].sum(axis=1)
+    logs = model.scores(tokens) - log_z
+    mean, single = (np.average(each, weights=weights) for each in (logs, alone))
+    spread = math.sqrt((weights**2 * (logs - mean) ** 2).sum()) / weights.sum()
+    error, apart = math.hypot(spread, own), abs(log_z - short) / math.hypot(own, its)
+    return (
+        f"The log-likelihood of {len(tokens)} held-out sequences is {mean / model.length:.3f} ± "
+        f"{error / model.length:.3f} nats a site, {single / model.length:.3f} by frequencies of "
+        f"single sites; annealing at {' and '.join(map(str, TEMPERATURES))} temperatures gives "
+        f"log Z = {short:.2f} ± {its:.2f} and {log_z:.2f} ± {own:.2f}"
+        + ("." if apart < 3 else ", which disagree: do not trust it.")
+    )
+
+
 def connected(
     tokens: np.ndarray, weights: np.ndarray, vocabulary: int, sites: tuple[int, ...]
 ) -> np.ndarray:
@@ -99,6 +134,8 @@ def compared(
     and `distances`, the share of sites in which a sequence differs from the nearest natural one
     other than itself (x) against the share of sequences that are as near (y).
     """
+    from manybody.sampling.pair_chains import nearest
+
     generator = np.random.default_rng(seed)
     weights = np.ones(len(natural)) if weights is None else weights
     order, rows, points = generator.permutation(len(natural)), [], []
@@ -151,13 +188,3 @@ def principal(
     centred = np.sqrt(weights)[:, None] * (ones - mean)
     axes = svds(centred, k=2, v0=np.ones(min(centred.shape)))[2][::-1]  # the largest is the last
     return axes @ mean, axes.reshape(2, -1, vocabulary)
-
-
-def nearest(tokens: np.ndarray, natural: np.ndarray, itself: bool = False) -> np.ndarray:
-    """The least share of sites (M,) in which tokens (M, L) differ from one of natural (N, L);
-    itself: whether each is among those, and does not count."""
-    from scipy.spatial.distance import cdist
-
-    parts = (tokens[start : start + PART] for start in range(0, len(tokens), PART))
-    found = [np.partition(cdist(part, natural, "hamming"), int(itself), axis=1) for part in parts]
-    return np.concatenate([distances[:, int(itself)] for distances in found])

@@ -18,7 +18,7 @@ from manybody.sampling.pair_chains_loops import LOWEST, SIDE, count, move
 
 CHUNK = 1024  # chains that a thread takes at a time: many, as each reads all tables
 BYTES = 2**16  # of a site's table up to which sites are taken together in groups
-MOST = 256  # colours that a byte tells apart
+PART = 500  # sequences whose distances to all others are taken at once
 
 
 class Tables(NamedTuple):
@@ -129,6 +129,16 @@ def frequencies(
     pairs = pairs / each.sum()
     sites = np.concatenate([pairs[:1].sum(axis=2), pairs[: length - 1].sum(axis=1)])
     return sites, pairs
+
+
+def nearest(tokens: np.ndarray, natural: np.ndarray, itself: bool = False) -> np.ndarray:
+    """The least share of sites (M,) in which tokens (M, L) differ from one of natural (N, L);
+    itself: whether each is among those, and does not count."""
+    from scipy.spatial.distance import cdist
+
+    parts = (tokens[start : start + PART] for start in range(0, len(tokens), PART))
+    found = [np.partition(cdist(part, natural, "hamming"), int(itself), axis=1) for part in parts]
+    return np.concatenate([distances[:, int(itself)] for distances in found])
 
 
 def log_partition(

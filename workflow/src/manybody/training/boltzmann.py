@@ -8,7 +8,9 @@ begins anew from uniform colours: else states that no chain visits could gain an
 It ends when the connected correlations c_ij(a, b) = f_ij(a, b) - f_i(a) f_j(b) of chains that were
 not used, over all i < j, a, b, have the Pearson correlation with the data's that is asked for and
 a slope near one; some of these chains begin at sequences of the data and others at uniform colours,
-and both must get there and be as likely as each other.
+and both must get there and be as likely as each other. Where sequences are few, the correlations of
+the data are largely noise, and a model that has them all has learned sequences by heart: new chains
+end at one of them and stay. Then it ends, too, and says so.
 """
 
 import hashlib
@@ -24,7 +26,7 @@ from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
-from manybody.sampling.pair_chains import Chains, Tables, frequencies
+from manybody.sampling.pair_chains import Chains, Tables, frequencies, nearest
 from manybody.training.boltzmann_loops import step
 
 FILE = "model.safetensors"
@@ -33,6 +35,8 @@ BURN = 32  # sweeps of chains that begin, before they count
 DAMPING = 3.0  # in the mean variance of what a coupling weighs: more steps, and none too long
 FIRST, SETTLED = 16, 256  # sweeps of tests, doubled until both starts agree
 SCORED = 1024  # chains whose log p are compared
+PARTED = 0.05  # in the Pearson correlations of two starts that do not forget where they began
+NEAR = 64  # chains of which the nearest sequence of the data is looked for
 AGREE = 0.2  # standard deviations of log p by which the means of two starts may differ
 PAUSE = 10  # updates to the first test, and from one that failed to the next, times failures
 SLOWER = 0.7  # what the rate is multiplied by after a test that failed
@@ -74,7 +78,10 @@ def learn(
     data's frequencies have the pseudocount 1 / sum of weights. The block `boltzmann` of its `about`
     says how it ended: whether it has `reached` the target, a `reason`, the lower `pearson` of the
     two starts, the `slope` farther from 1, both of each in `starts`, found by `tested` chains after
-    `settled` sweeps, and the means of log p `apart`, in standard deviations.
+    `settled` sweeps, and the means of log p `apart`, in standard deviations. `nearest` is the share
+    of sites in which new chains differ from a sequence of the data, `natural` that in which those
+    differ from each other, and `noise` the share of the correlations' variance that is noise: the
+    law of the family itself would show a correlation of sqrt(1 - noise) and a slope of 1 - noise.
     A colour that has no couplings in `model`, as a gap that was left out, gets fields by its
     frequencies; all colours do in a model without couplings.
 
@@ -122,6 +129,7 @@ class _Learning:
         self.observed = (two - outer).astype(np.float32)
         # The mean variance of what a coupling weighs, if sites were independent.
         self.variance = (self.sites * (1 - self.sites)).mean() ** 2
+        self.noise = min(float(few * self.variance / self.observed.var()), 1.0)
         self.fields = with_fields(model, tokens, self.sites)
         self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
@@ -194,15 +202,25 @@ class _Learning:
         ended = self._tested()
         if ended["reached"]:
             return ended
-        if last:
-            return ended | {"reason": f"{ended['reason']}; all {self.done} updates are done"}
-        if stalled:
+        found = [pearson for pearson, _ in ended["starts"].values()]
+        if max(found) - min(found) > PARTED and ended["nearest"] < ended["natural"] / 2:
+            why = (
+                f"new chains differ from a sequence of the data in {ended['nearest']:.0%} of the "
+                f"sites, those from each other in {ended['natural']:.0%}: the model learns them by "
+                f"heart, as their correlations are noise to {self.noise:.0%} of the variance. Give "
+                f"more sequences, or ask for what the law of the family would show: a target of "
+                f"{math.sqrt(1 - self.noise):.2f} with slopes from {1 - self.noise:.2f}"
+            )
+        elif last:
+            why = f"all {self.done} updates are done"
+        elif stalled:
             ridge = self.settings["ridge"]
             why = f"they no longer rise with the ridge {ridge:g}: lower it, or take more chains"
-            return ended | {"reason": f"{ended['reason']}; {why}"}
-        self.failed += 1
-        self.next, self.rate = self.done + PAUSE * self.failed, self.rate * SLOWER
-        return None
+        else:
+            self.failed += 1
+            self.next, self.rate = self.done + PAUSE * self.failed, self.rate * SLOWER
+            return None
+        return ended | {"reason": f"{ended['reason']}; {why}"}
 
     def _enough(self, fitted: Fitted, slack: float = 0.0) -> bool:
         low, high = self.settings["slope"]
@@ -229,6 +247,8 @@ class _Learning:
                 break
             else:
                 sweeps *= 2
+        some = self.tokens[:: -(-len(self.tokens) // NEAR)]
+        new = starts["uniform colours"].tokens[:NEAR]
         found = " and ".join(
             f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
             for name, each in fitted.items()
@@ -242,6 +262,9 @@ class _Learning:
             target=self.settings["target"],
             starts={name: list(each) for name, each in fitted.items()},
             apart=apart,
+            nearest=float(nearest(new, self.tokens).mean()),
+            natural=float(nearest(some, self.tokens, itself=True).mean()),
+            noise=self.noise,
             settled=sweeps,
             updates=self.done,
         )
