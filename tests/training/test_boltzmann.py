@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from enumerated import all_states
 from scipy.optimize import minimize
 
@@ -11,6 +12,7 @@ from manybody.sampling.pair_chains import frequencies, sample
 from manybody.training import boltzmann
 from manybody.training.boltzmann import learn, with_fields
 from manybody.training.boltzmann_loops import step
+from manybody.training.pair_fit import Family, Heads
 
 LENGTH, COLOURS, RIDGE = 6, 3, 0.02
 FIRST, SECOND = np.triu_indices(LENGTH, 1)
@@ -118,6 +120,34 @@ def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(
     assert np.corrcoef(x, y)[0, 1] > 0.97
     assert np.polyfit(x, y, 1)[0] == pytest.approx(1, abs=0.07)
     assert PairModel.load(tmp_path / boltzmann.FILE).about == learned.about
+
+
+@pytest.mark.long
+def test_factored_couplings_are_learned_to_a_maximum_of_the_exact_likelihood(weights, tmp_path):
+    form, share = Heads(Family(STATES, COLOURS, weights), 2), torch.tensor(weights / weights.sum())
+    ones = torch.eye(COLOURS, dtype=torch.float64)[STATES]
+    apart = torch.triu(torch.ones(LENGTH, LENGTH), 1)[:, :, None, None]
+
+    def objective(vector):
+        vector = torch.tensor(vector, requires_grad=True)
+        fields = vector[form.couplings :].reshape(LENGTH, COLOURS)
+        attention, values = form.parts(vector)
+        both = torch.einsum("hij,hab->ijab", attention, values)
+        both = apart * (both + both.permute(1, 0, 3, 2)) / 2
+        scores = torch.einsum("nia,ia->n", ones, fields)
+        scores = scores + torch.einsum("nia,njb,ijab->n", ones, ones, both)
+        loss = scores.logsumexp(0) - share @ scores + RIDGE / 2 * (both**2).sum()
+        loss.backward()
+        return loss.item(), vector.grad.numpy()
+
+    def vector(model):
+        couplings = form.start(model, np.float64)[: form.couplings]
+        return np.concatenate([couplings, model.fields.ravel()])
+
+    learned = learn(planted(), STATES, weights, tmp_path, **SMALL | dict(heads=2, target=1.1))
+    found = minimize(objective, vector(learned), jac=True, method="L-BFGS-B")
+    assert objective(vector(planted()))[0] > found.fun + 0.05
+    assert objective(vector(learned))[0] < found.fun + 0.002
 
 
 @pytest.mark.long

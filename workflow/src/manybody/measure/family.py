@@ -225,7 +225,8 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
     target. What is kept of the same family is not learned again."""
     from manybody.measure.family_statistics import log_likelihood
 
-    ended = _learned(family, slice(None), model, folder / LEARNED, threads).about["boltzmann"]
+    out = folder / LEARNED
+    ended = _learned(family, slice(None), model.about, out, threads, model).about["boltzmann"]
     how = "has reached" if ended["reached"] else "has not reached"
     said = (
         f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "
@@ -234,20 +235,25 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
     if not ended["reached"] or "loss" not in model.about["held_out"]:
         return said
     seen, rows = split(family, threads)
-    start = replace(_fit(family, seen, threads, ""), about=model.about | {"of": "four fifths"})
-    other = _learned(family, seen, start, folder / LEARNED / "four-fifths", threads)
+    about = model.about | {"of": "four fifths"}
+    other = _learned(family, seen, about, out / "four-fifths", threads)
     data = ((family.tokens[part], family.weights[part]) for part in (rows, seen))
     return f"{said} {log_likelihood(other, *data, threads=threads)}"
 
 
-def _learned(family: Family, rows, start: PairModel, out: Path, threads: int) -> PairModel:
+def _learned(
+    family: Family, rows, about: dict, out: Path, threads: int, start: PairModel | None = None
+) -> PairModel:
+    """The model of some rows that is kept in a folder, or else learned, from a fit by default."""
     from manybody.training import boltzmann
 
-    about = start.about | {"learned": code_digest(boltzmann.__file__)}
+    about = about | {"learned": code_digest(boltzmann.__file__)}
     found = _kept(out / boltzmann.FILE, about)
     if found is None:
-        data = replace(start, about=about), family.tokens[rows], family.weights[rows], out
-        found = boltzmann.learn(*data, threads=threads, label=f"Learning {about['source']}")
+        label = f"Learning {about['source']}"
+        start = replace(start or _fit(family, rows, threads, label), about=about)
+        data = start, family.tokens[rows], family.weights[rows], out
+        found = boltzmann.learn(*data, threads=threads, label=label)
     return found
 
 

@@ -28,6 +28,7 @@ from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
 from manybody.sampling.pair_chains import Chains, Tables, frequencies, nearest
 from manybody.training.boltzmann_loops import step
+from manybody.training.pair_fit import Family, Heads
 
 FILE = "model.safetensors"
 RENEWED = 32  # updates in which all chains begin anew, a part at each
@@ -66,6 +67,7 @@ def learn(
     sweeps: int = 2,
     tested: int = 10_000,
     updates: int = 1000,
+    heads: int | None = None,
     seed: int = 0,
     threads: int = 1,
     label: str = "Boltzmann learning",
@@ -85,12 +87,15 @@ def learn(
     A colour that has no couplings in `model`, as a gap that was left out, gets fields by its
     frequencies; all colours do in a model without couplings.
 
+    With `heads` the couplings are those of factored attention, see `pair_fit.Heads`, from those
+    nearest to the start's; A and V are moved by the chain rule.
+
     A run that was killed goes on from `out/resume`, to the same model; the model does not depend
     on `threads`. `Refusal` for sequences or numbers that do not fit.
     """
     settings = dict(
         target=target, slope=list(slope), ridge=ridge, rate=rate, chains=chains, sweeps=sweeps,
-        tested=tested, updates=updates, seed=seed,
+        tested=tested, updates=updates, heads=heads, seed=seed,
     )  # fmt: skip
     weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
     _check(model, np.asarray(tokens), weights, settings)
@@ -132,6 +137,13 @@ class _Learning:
         self.noise = min(float(few * self.variance / self.observed.var()), 1.0)
         self.fields = with_fields(model, tokens, self.sites)
         self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
+        if settings["heads"]:
+            data = Family(tokens, model.vocabulary, weights)
+            self.form = Heads(data, settings["heads"])
+            self.factors = self.form.start(model)
+            full, self.couplings = model.couplings, self.form.blocks(self.factors)[first, second]
+            left = full - of_pairs(self.couplings, self.length)
+            self.fields += np.einsum("ijab,jb->ia", left, self.sites)
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
         self.history: list[float] = []
@@ -181,16 +193,42 @@ class _Learning:
     def _step(self, chains: Chains, rate: float) -> Fitted:
         """Moves the model; what chains find before, as if there were as many as in tests."""
         found = frequencies(chains.tokens, self.vocabulary, threads=self.threads)
+        factored = self.settings["heads"] and rate
         sums = step(
-            self.couplings, self.fields, self.observed, found[1], self.sites, found[0], rate,
-            self.settings["ridge"], DAMPING * self.variance,
+            self.couplings, self.fields, self.observed, found[1], self.sites, found[0],
+            0.0 if factored else rate, self.settings["ridge"], DAMPING * self.variance,
         )  # fmt: skip
+        if factored:
+            self._step_factors(*found, rate)
         x, y, xx, yy, xy = sums / self.couplings.size
         spread, shared = xx - x * x, xy - x * y
         noise = self.variance / self.settings["tested"] - self.variance / len(chains.tokens)
         # Chains that all hold one state have no correlations.
         both = math.sqrt(spread * max(yy - y * y + noise, 0.0)) or math.inf
         return Fitted(float(shared / both), float(shared / spread))
+
+    def _step_factors(self, found: np.ndarray, sampled: np.ndarray, rate: float) -> None:
+        """As `step`, of A and V by the chain rule: the gradient by A^h_ij is sum_ab G_ij(a, b)
+        V^h_ab / 2, with G that by J. Both are divided by what they weigh in J."""
+        first, second = np.triu_indices(self.length, 1)
+        own, other = self.sites[first][:, :, None], self.sites[second][:, None, :]
+        found_own, found_other = found[first][:, :, None], found[second][:, None, :]
+        gained = self.observed - sampled + own * found_other + other * found_own - own * other
+        gained = of_pairs(gained - self.settings["ridge"] * self.couplings, self.length)
+        damping, before = DAMPING * self.variance, self.couplings.copy()
+        attention, values = self.form.parts(self.factors)
+        scale = rate / (self.variance + damping)
+        weights = np.square(values).sum(axis=(1, 2)), np.square(attention).sum(axis=(1, 2))
+        steps = (
+            np.einsum("ijab,hab->hij", gained, values, optimize=True),
+            np.einsum("ijab,hij->hab", gained, attention, optimize=True),
+        )
+        for part, moved, weight in zip((attention, values), steps, weights, strict=True):
+            part += scale * moved / weight[:, None, None]
+        self.couplings[:] = self.form.blocks(self.factors)[first, second]
+        self.fields += rate * (self.sites - found) / (self.sites * (1 - self.sites) + damping)
+        moved = of_pairs(self.couplings - before, self.length)
+        self.fields -= np.einsum("ijab,jb->ia", moved, self.sites)
 
     def _ended(self, fitted: Fitted) -> dict | None:
         """How the run has ended, or None if it goes on."""
@@ -296,6 +334,8 @@ class _Learning:
         """The arrays that an update changes."""
         states = self.chains.states.view(np.int64)
         model = dict(fields=self.fields, couplings=self.couplings)
+        if self.settings["heads"]:
+            model["factors"] = self.factors
         return {**model, "tokens": self.chains.tokens, "states": states}
 
 
