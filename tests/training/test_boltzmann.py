@@ -10,7 +10,7 @@ from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
 from manybody.sampling.pair_chains import frequencies, sample
 from manybody.training import boltzmann
-from manybody.training.boltzmann import learn, with_fields
+from manybody.training.boltzmann import learn
 from manybody.training.boltzmann_loops import step
 from manybody.training.pair_fit import Family, Heads
 
@@ -188,23 +188,6 @@ def test_a_killed_run_goes_on_to_the_same_model(weights, tmp_path, monkeypatch):
     assert found.about == whole.about
     assert not (tmp_path / "killed" / "resume").exists()
     assert "all 30 updates are done" in found.about["boltzmann"]["reason"]
-
-
-def test_a_colour_without_couplings_gets_its_frequency():
-    model, tokens = planted(), STATES[::5]
-    model.couplings[:, :, 0] = model.couplings[:, :, :, 0] = 0.0
-    sites = frequencies(tokens, COLOURS)[0]
-    sites[:, 0] += np.linspace(0.1, 0.6, LENGTH)
-    sites /= sites.sum(axis=1, keepdims=True)
-    fields = with_fields(model, tokens, sites)
-    logits = model.logits(tokens)
-    others = np.logaddexp.reduce(logits[:, :, 1:], axis=2).mean(axis=0)
-    np.testing.assert_allclose(
-        np.exp(fields[:, 0] - np.logaddexp(fields[:, 0], others)), sites[:, 0], atol=1e-12
-    )
-    np.testing.assert_array_equal(fields[:, 1:], model.fields[:, 1:])
-    np.testing.assert_array_equal(with_fields(planted(), tokens, sites), planted().fields)
-    np.testing.assert_array_equal(with_fields(uncoupled(), tokens, sites), np.log(sites))
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ def test_new_sequences_and_three_body_terms_of_a_family(tmp_path):
     assert re.search(r"do they matter \(at least \.01\)\? (No|Undecided)\.", output)
     page = (tmp_path / "family-family" / "index.html").read_text()
     assert "Boltzmann learning has reached its target" in page
+    assert "held-out sequences is -" in page
     assert "Three-body terms add" in page
     assert "Learning" not in follow(tmp_path, COMMANDS[0] + " --boltzmann")
     follow(tmp_path, "manybody generate family-family -n 10000 --out new")

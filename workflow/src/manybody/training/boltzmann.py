@@ -84,8 +84,6 @@ def learn(
     of sites in which new chains differ from a sequence of the data, `natural` that in which those
     differ from each other, and `noise` the share of the correlations' variance that is noise: the
     law of the family itself would show a correlation of sqrt(1 - noise) and a slope of 1 - noise.
-    A colour that has no couplings in `model`, as a gap that was left out, gets fields by its
-    frequencies; all colours do in a model without couplings.
 
     With `heads` the couplings are those of factored attention, see `pair_fit.Heads`, from those
     nearest to the start's; A and V are moved by the chain rule.
@@ -135,15 +133,12 @@ class _Learning:
         # The mean variance of what a coupling weighs, if sites were independent.
         self.variance = (self.sites * (1 - self.sites)).mean() ** 2
         self.noise = min(float(few * self.variance / self.observed.var()), 1.0)
-        self.fields = with_fields(model, tokens, self.sites)
+        self.fields = model.fields.astype(np.float64)
         self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
         if settings["heads"]:
-            data = Family(tokens, model.vocabulary, weights)
-            self.form = Heads(data, settings["heads"])
+            self.form = Heads(Family(tokens, model.vocabulary, weights), settings["heads"])
             self.factors = self.form.start(model)
-            full, self.couplings = model.couplings, self.form.blocks(self.factors)[first, second]
-            left = full - of_pairs(self.couplings, self.length)
-            self.fields += np.einsum("ijab,jb->ia", left, self.sites)
+            self._set_couplings(self.couplings.copy())
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
         self.history: list[float] = []
@@ -193,13 +188,14 @@ class _Learning:
     def _step(self, chains: Chains, rate: float) -> Fitted:
         """Moves the model; what chains find before, as if there were as many as in tests."""
         found = frequencies(chains.tokens, self.vocabulary, threads=self.threads)
-        factored = self.settings["heads"] and rate
+        factored = self.settings["heads"]
+        couplings = self.couplings.copy() if factored else self.couplings
         sums = step(
-            self.couplings, self.fields, self.observed, found[1], self.sites, found[0],
-            0.0 if factored else rate, self.settings["ridge"], DAMPING * self.variance,
+            couplings, self.fields, self.observed, found[1], self.sites, found[0], rate,
+            self.settings["ridge"], DAMPING * self.variance,
         )  # fmt: skip
-        if factored:
-            self._step_factors(*found, rate)
+        if factored and rate:
+            self._step_factors(couplings - self.couplings)
         x, y, xx, yy, xy = sums / self.couplings.size
         spread, shared = xx - x * x, xy - x * y
         noise = self.variance / self.settings["tested"] - self.variance / len(chains.tokens)
@@ -207,28 +203,28 @@ class _Learning:
         both = math.sqrt(spread * max(yy - y * y + noise, 0.0)) or math.inf
         return Fitted(float(shared / both), float(shared / spread))
 
-    def _step_factors(self, found: np.ndarray, sampled: np.ndarray, rate: float) -> None:
-        """As `step`, of A and V by the chain rule: the gradient by A^h_ij is sum_ab G_ij(a, b)
-        V^h_ab / 2, with G that by J. Both are divided by what they weigh in J."""
+    def _step_factors(self, moved: np.ndarray) -> None:
+        """Moves A and V where `step` would move J by `moved`, by the chain rule: the gradient by
+        A^h_ij goes as sum_ab G_ij(a, b) V^h_ab, G that by J, and is divided by |V^h|^2."""
+        wanted, damping = self.couplings + moved, DAMPING * self.variance
         first, second = np.triu_indices(self.length, 1)
-        own, other = self.sites[first][:, :, None], self.sites[second][:, None, :]
-        found_own, found_other = found[first][:, :, None], found[second][:, None, :]
-        gained = self.observed - sampled + own * found_other + other * found_own - own * other
-        gained = of_pairs(gained - self.settings["ridge"] * self.couplings, self.length)
-        damping, before = DAMPING * self.variance, self.couplings.copy()
+        varied = self.sites * (1 - self.sites)
+        weights = varied[first][:, :, None] * varied[second][:, None, :] + damping
+        gradient = of_pairs(moved * weights, self.length) / (self.variance + damping)
         attention, values = self.form.parts(self.factors)
-        scale = rate / (self.variance + damping)
-        weights = np.square(values).sum(axis=(1, 2)), np.square(attention).sum(axis=(1, 2))
-        steps = (
-            np.einsum("ijab,hab->hij", gained, values, optimize=True),
-            np.einsum("ijab,hij->hab", gained, attention, optimize=True),
-        )
-        for part, moved, weight in zip((attention, values), steps, weights, strict=True):
-            part += scale * moved / weight[:, None, None]
+        of_attention = np.einsum("ijab,hab->hij", gradient, values, optimize=True)
+        of_values = np.einsum("ijab,hij->hab", gradient, attention, optimize=True)
+        of_values /= np.square(attention).sum(axis=(1, 2), keepdims=True)
+        attention += of_attention / np.square(values).sum(axis=(1, 2), keepdims=True)
+        values += of_values
+        self._set_couplings(wanted)
+
+    def _set_couplings(self, wanted: np.ndarray) -> None:
+        """Sets J to that of A and V; h takes what it lacks of `wanted` on average."""
+        first, second = np.triu_indices(self.length, 1)
         self.couplings[:] = self.form.blocks(self.factors)[first, second]
-        self.fields += rate * (self.sites - found) / (self.sites * (1 - self.sites) + damping)
-        moved = of_pairs(self.couplings - before, self.length)
-        self.fields -= np.einsum("ijab,jb->ia", moved, self.sites)
+        left = of_pairs(wanted - self.couplings, self.length)
+        self.fields += np.einsum("ijab,jb->ia", left, self.sites)
 
     def _ended(self, fitted: Fitted) -> dict | None:
         """How the run has ended, or None if it goes on."""
@@ -337,17 +333,3 @@ class _Learning:
         if self.settings["heads"]:
             model["factors"] = self.factors
         return {**model, "tokens": self.chains.tokens, "states": states}
-
-
-def with_fields(model: PairModel, tokens: np.ndarray, sites: np.ndarray) -> np.ndarray:
-    """The fields (L, q) of a model; those of a colour without couplings anywhere are such that it
-    is as frequent, on average over tokens, as in `sites` (L, q)."""
-    fields, free = model.fields.astype(np.float64), ~model.couplings.any(axis=(0, 1, 2))
-    if free.all():
-        return np.log(sites)
-    if free.any():
-        logits = model.logits(tokens[:SCORED])[:, :, ~free]
-        others = np.logaddexp.reduce(logits, axis=2).mean(axis=0)
-        share = sites[:, ~free].sum(axis=1)
-        fields[:, free] = np.log(sites[:, free]) + (others - np.log(share))[:, None]
-    return fields
