@@ -241,9 +241,10 @@ class _Learning:
             why = (
                 f"new chains differ from a sequence of the data in {ended['nearest']:.0%} of the "
                 f"sites, those from each other in {ended['natural']:.0%}: the model learns them by "
-                f"heart, as their correlations are noise to {self.noise:.0%} of the variance. Give "
-                f"more sequences, or ask for what the law of the family would show: a target of "
-                f"{math.sqrt(1 - self.noise):.2f} with slopes from {1 - self.noise:.2f}"
+                f"heart, as their correlations are noise to {self.noise:.0%} of the variance. The "
+                f"law of the family would show {math.sqrt(1 - self.noise):.2f} and a slope of "
+                f"{1 - self.noise:.2f}: take more sequences, or a lower target and slope with a "
+                "larger ridge and a lower rate"
             )
         elif last:
             why = f"all {self.done} updates are done"
