@@ -14,5 +14,5 @@ def test_figure_1_on_files_of_ones_own(tmp_path):
     jobs = pipeline.counted(overlay=own, targets=["all"])
     made = set(re.findall(r"^Job \d+: Making (.*)$", pipeline.output, re.MULTILINE))
     assert made == {"simplicity fig1"}
-    long = {"train_model": 9, "sample_clones": 4, "evaluate_model": 7, "make_figure": 1}
+    long = {"train_model": 9, "sample_clones": 4, "evaluate_model": 5, "make_figure": 1}
     assert jobs.items() >= long.items()
