@@ -1,0 +1,199 @@
+"""Times at which students learn terms of known order and information, some of them never reached.
+
+A student s, a run on one law, learns the term e at step t_e:
+
+    log t_e = alpha_s + sum_j beta_j x_ej + rest,   rest ~ N(0, sigma^2)
+
+with columns x such as |e| - 2 and log(c_e / .2). alpha_s is the mean alpha of all students of one
+cell (a law with a recipe) plus a draw of N(0, tau^2): terms of one student are not independent. A
+time that is not reached is censored at the last step. The likelihood of a student is
+
+    integral dz N(z; 0, 1) prod_reached N(log t_e; m_e + tau z, sigma) prod_censored P(> log t_e)
+
+by Gauss-Hermite quadrature. Intervals come from a bootstrap that draws whole students of each cell.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.measure.intervals import margin
+
+NODES = 32  # of the quadrature over alpha_s
+BOOTSTRAPS = 200
+SEED = 0
+REFERENCE = 0.2  # nats: the information at which log(c / .2) is 0
+LEAST = -4.0  # of log sigma and log tau, which keeps a likelihood of few times finite
+
+
+class Fit(NamedTuple):
+    """Maximum of the likelihood.
+
+    beta: by column. sigma, tau: standard deviations within and between students. likelihood: its
+    logarithm. draws: by column beta of the bootstraps (B,). students: the fewest of a cell.
+    """
+
+    beta: dict[str, float]
+    sigma: float
+    tau: float
+    likelihood: float
+    draws: dict[str, np.ndarray]
+    students: int
+
+    def interval(self, value: float, draws: np.ndarray) -> tuple[float, float, float]:
+        """A function of beta, its standard error, and half of its 95 % interval.
+
+        draws: the same function of the bootstraps. A bootstrap of n students gives the error with
+        n in place of n - 1; the interval is Student's.
+        """
+        known = draws[np.isfinite(draws)]
+        if self.students < 2 or 2 * len(known) < len(draws):
+            return value, math.nan, math.inf
+        error = float(known.std(ddof=1)) * math.sqrt(self.students / (self.students - 1))
+        return value, error, margin(error, self.students)
+
+    def of(self, column: str) -> tuple[float, float, float]:
+        """A coefficient with its error and half width."""
+        return self.interval(self.beta[column], self.draws[column])
+
+    def exchange(self, order: str = "order", information: str = "information"):
+        """log r* = b / |g|, by how much more information makes up for one order, with its error
+        and half width."""
+        ratio = self.beta[order] / abs(self.beta[information])
+        return self.interval(ratio, self.draws[order] / np.abs(self.draws[information]))
+
+
+def columns_of(times: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The columns |e| - 2, log(c_e / .2) and nested, those that vary within a cell."""
+    given = {
+        "order": times["order"].to_numpy(float) - 2,
+        "information": np.log(times["information"].to_numpy(float) / REFERENCE),
+        "nested": times["nested"].to_numpy(float),
+    }
+    cells = times["cell"].to_numpy()
+    rows = [cells == cell for cell in pd.unique(cells)]
+    kept, inside = {}, np.empty((len(times), 0))
+    for name, column in given.items():
+        centred = column.copy()
+        for mine in rows:
+            centred[mine] -= centred[mine].mean()
+        tried = np.column_stack([inside, centred])
+        if np.linalg.matrix_rank(tried, tol=1e-6) == tried.shape[1]:
+            kept[name], inside = column, tried
+    return kept
+
+
+def fitted(
+    times: pd.DataFrame, columns: Mapping[str, np.ndarray], bootstraps: int = BOOTSTRAPS
+) -> Fit:
+    """Fits the columns to times, rows of `cell`, `student`, `time` (steps) and `reached`.
+
+    A student's name need be unique in its cell only. `ValueError` where no time is reached.
+    """
+    if not times["reached"].any():
+        raise ValueError("no time is reached; expected one at least. Train longer")
+    cells, cell_of = np.unique(times["cell"].astype(str), return_inverse=True)
+    names = times["cell"].astype(str) + "\0" + times["student"].astype(str)
+    _, first, student = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(student, kind="stable")
+    cell_of_student, student = cell_of[first], student[order]
+    design = np.column_stack([np.eye(len(cells))[cell_of], *columns.values()])[order]
+    y = np.log(times["time"].to_numpy(float))[order]
+    censored = ~times["reached"].to_numpy(bool)[order]
+    likelihood = _Likelihood(design, y, censored, student)
+    best, value = likelihood.maximum(np.ones(len(first)), None)
+    random, draws = np.random.default_rng(SEED), []
+    members = [np.flatnonzero(cell_of_student == place) for place in range(len(cells))]
+    for _ in range(bootstraps):
+        drawn = np.concatenate([random.choice(mine, len(mine)) for mine in members])
+        draws.append(likelihood.maximum(np.bincount(drawn, minlength=len(first)), best)[0])
+    found = np.array(draws).reshape(len(draws), len(best))[:, len(cells) :]
+    return Fit(
+        dict(zip(columns, best[len(cells) : -2].tolist(), strict=True)),
+        *np.exp(best[-2:]).tolist(),
+        value,
+        {name: found[:, place] for place, name in enumerate(columns)},
+        min(map(len, members)),
+    )
+
+
+def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]:
+    """The chance of contrasts so far from the log-linear form, if it holds, and how many it leaves.
+
+    Within each cell every kind of term has its own contrast with the first kind; the columns that
+    fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2.
+    """
+    from scipy.special import fdtrc
+
+    kinds = times.groupby(["cell", "order", "information", "nested"]).ngroup().to_numpy()
+    cells = times["cell"].to_numpy()
+    line = np.column_stack([*columns_of(times).values()])
+    free, rows = {}, []
+    for cell in pd.unique(times["cell"]):
+        first, *others = np.unique(kinds[cells == cell])
+        for kind in others:
+            free[str(kind)] = (kinds == kind).astype(float)
+            rows.append(line[kinds == kind][0] - line[kinds == first][0])
+    fit = fitted(times, free, bootstraps)
+    root = np.linalg.cholesky(np.atleast_2d(np.cov(list(fit.draws.values()))))
+    whole, given = (
+        np.linalg.solve(root, part) for part in (np.array([*fit.beta.values()]), np.array(rows))
+    )
+    left = whole - given @ np.linalg.lstsq(given, whole, rcond=None)[0]
+    degrees, students = len(rows) - line.shape[1], times.groupby("cell")["student"].nunique()
+    n = int((students - 1).sum()) + 1
+    chance = fdtrc(degrees, n - degrees, left @ left * (n - degrees) / (degrees * (n - 1)))
+    return float(chance), degrees
+
+
+class _Likelihood:
+    """log of the likelihood and its gradient, by weights of students.
+
+    design (N, P), y (N,) the logs of times, censored (N,), student (N,) ascending from 0.
+    """
+
+    def __init__(self, design, y, censored, student):
+        from numpy.polynomial.hermite_e import hermegauss
+
+        self.design, self.y, self.censored, self.student = design, y, censored, student
+        self.nodes, weights = hermegauss(NODES)
+        self.log_weights = np.log(weights / weights.sum())
+        self.starts = np.flatnonzero(np.diff(student, prepend=-1))
+
+    def maximum(self, weights: np.ndarray, start: np.ndarray | None) -> tuple[np.ndarray, float]:
+        """Parameters (P + 2,), beta, log sigma and log tau, and the log of the likelihood."""
+        from scipy.optimize import minimize
+
+        if start is None:
+            beta = np.linalg.lstsq(self.design, self.y, rcond=None)[0]
+            start = np.append(beta, [math.log(0.5), math.log(0.3)])
+        bounds = [(None, None)] * self.design.shape[1] + [(LEAST, 3.0)] * 2
+        found = minimize(
+            self._negative, start, (weights,), jac=True, method="L-BFGS-B", bounds=bounds
+        )
+        return found.x, -float(found.fun)
+
+    def _negative(self, parameters: np.ndarray, weights: Sequence[float]):
+        from scipy.special import log_ndtr
+
+        beta, (sigma, tau) = parameters[:-2], np.exp(parameters[-2:])
+        u = ((self.y - self.design @ beta)[:, None] - tau * self.nodes) / sigma
+        late = self.censored
+        logs = -0.5 * u**2 - math.log(sigma) - 0.5 * math.log(2 * math.pi)
+        logs[late] = log_ndtr(-u[late])
+        slope = u.copy()  # of the log density by the mean, in units of sigma
+        slope[late] = np.exp(-0.5 * u[late] ** 2 - 0.5 * math.log(2 * math.pi) - logs[late])
+        width = slope * u
+        width[~late] -= 1
+        joint = np.add.reduceat(logs, self.starts) + self.log_weights
+        total = np.logaddexp.reduce(joint, axis=1)
+        share = (np.exp(joint - total[:, None]) * weights[:, None])[self.student]
+        by_mean = (share * slope).sum(axis=1) / sigma
+        gradient = np.append(
+            self.design.T @ by_mean,
+            [(share * width).sum(), (share * slope * self.nodes).sum() * tau / sigma],
+        )
+        return -float(weights @ total), -gradient
