@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from manybody.papers.simplicity import order
+
 
 def simulated(
     random, cells, students, *, order=1.1, information=-0.6, nested=0.0, sigma=0.4, tau=0.3,
@@ -22,3 +24,34 @@ def simulated(
     names = ["cell", "student", "term", "order", "information", "nested", "time"]
     found = pd.DataFrame(rows, columns=names)
     return found.assign(time=found["time"].clip(upper=last), reached=found["time"] <= last)
+
+
+PAIRS, TRIPLES = [(2, 0.2, False)] * 3, [(3, 0.2, False)] * 2
+CELLS = {  # by group
+    "ladder": {
+        "L = 12": PAIRS + TRIPLES,
+        **{f"c = {c:g}": [(2, c, False)] * 3 + TRIPLES for c in (0.05, 0.0125, 0.0031)},
+    },
+    "lengths": {"L = 24": 2 * (PAIRS + TRIPLES)},
+    "nested": {"nested": PAIRS[:2] + TRIPLES + [(3, 0.2, True)] * 2},
+    "alone": {"quads": [(4, 0.2, False)] * 3, "a quad, pairs": [*PAIRS, (4, 0.2, False)]},
+    "controls": {"SGD": PAIRS + TRIPLES, "masks of 15 %": PAIRS + TRIPLES},
+}
+
+
+def times(students=6, groups=tuple(CELLS), **planted):
+    """Times of cells of each group, at both shares that are left, which are not reached if late."""
+    random, parts = np.random.default_rng(0), []
+    for group in groups:
+        given = dict(nested=-0.5, last=9000 if group == "alone" else 2500) | planted
+        half = simulated(random, CELLS[group], students, **given)
+        late = half.assign(time=1.5 * half["time"])
+        parts += [part.assign(group=group, left=left) for part, left in ((half, 0.5), (late, 0.05))]
+    return pd.concat(parts, ignore_index=True)
+
+
+def of_figure(**planted):
+    """Tables of the whole figure: clones that are as predicted, one of them not."""
+    clones = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1) for s in (0.25, 0.5, 1.0)}
+    clones["triples"] = (6.0, 0.3, 6.5)
+    return order.tables_of(times(**planted), clones)

@@ -1,0 +1,477 @@
+"""Does the order of a term set the time at which it is learned? Students of laws whose terms, with
+their orders and information, are known.
+
+In the table: panel `a` (x: order; y: step; seed: student) has every term at equal information, with
+medians by order; `b` the factor between the times of the two orders of a law (x: information of
+the lower over that of the higher; y_err: half width of log y), and the fitted line; `c` what an
+order costs (x: row; y: a factor of steps; y_err: half width of log y); `d` times of saturation on
+clones, predicted by half of the students (x) and seen in the others (y; y_err: half width of the
+difference of logs); `half-times` those of the students' M_k (x: k + 1), which tell of no term.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables as stored
+from manybody.io.options import Block as Part, Seed, Text, key, refers
+from manybody.measure import order_times
+from manybody.measure.intervals import margin
+from manybody.papers import claims as records, inputs as needed, readings, style
+from manybody.papers.claims import Comparison
+from manybody.papers.figure import Figure
+from manybody.papers.saturation import SATURATION, log_times
+from manybody.papers.simplicity import spectra
+
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]
+HALF = 0.5  # of what there is to learn, at the times that are drawn
+COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
+LIKE = 0.05  # chance below which the log-linear form is refused
+FACTORS = (0.1, 0.3, 1, 3, 10, 30)
+LENGTHS = (style.ORDERS[2], style.ORDERS[4], style.ORDERS[6])  # colours
+
+
+class Cell(Part):
+    """Students of one law by one recipe."""
+
+    label: Text = key("What they are called.")
+    source: refers("sources", "code") = key("The law.")
+    model: refers("models") = key("The student.")
+    seeds: list[Seed] = key("Its runs.", min_length=1)
+
+
+class Clones(Part):
+    """Parts of a law with weaker or fewer terms, on which its students are tested."""
+
+    evaluation: refers("evaluations") = key(
+        "The students on the clones, all steps: sources that keep some orders, or scale couplings."
+    )
+    predicted: list[Seed] = key("Runs that predict; the others are seen.", min_length=2)
+
+
+class Block(Figure):
+    """Times of terms against their order and information, under controls, and clones."""
+
+    ladder: list[Cell] = key(
+        "Students of one length: of equal information first, then of other pairs.", min_length=1
+    )
+    lengths: list[Cell] = key("Students of other lengths, at equal information.", [])
+    nested: list[Cell] = key("Students of terms inside others, beside disjoint ones.", [])
+    alone: list[Cell] = key("Students of a high order alone, then beside lower ones.", [])
+    controls: list[Cell] = key("Students by other recipes, at equal information.", [])
+    clones: Clones = key("Clones of the first law of the ladder.", None)
+    spectrum: refers("spectra", "draws", "enumeration") = key(
+        "Order spectrum of the students of the ladder's first law.", None
+    )
+
+
+GROUPS = ("ladder", "lengths", "nested", "alone", "controls")
+
+
+class Inputs(needed.Inputs):
+    """Clocks of all cells' runs; of clones the losses, and what they and their law are."""
+
+    clocks: dict[str, dict[str, list[needed.Clock]]]
+    runs: list[needed.Tested]
+    laws: dict[str, dict]
+    spectra: list[needed.Spectrum]
+    steps: int
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        clocks = {
+            group: {
+                one.label: [
+                    needed.Clock(source=one.source, model=one.model, seed=seed)
+                    for seed in one.seeds
+                ]
+                for one in getattr(block, group)
+            }
+            for group in GROUPS
+        }
+        runs, sources = [], {}
+        if block.clones:
+            runs = needed.runs_of([block.clones.evaluation], config)
+            targets = config["evaluations"][block.clones.evaluation]["targets"]
+            sources = {name: target["source"] for name, target in targets.items()}
+            sources[""] = block.ladder[0].source
+        first = config["models"][block.ladder[0].model]["training"]
+        return cls(
+            clocks=clocks,
+            runs=runs,
+            laws={name: config["sources"][source] for name, source in sources.items()},
+            spectra=needed.spectra_of([block.spectrum], config) if block.spectrum else [],
+            steps=first["steps"],
+        )
+
+
+class Estimate(NamedTuple):
+    """The log of a ratio of times, its error and half width, by cell and group.
+
+    what: `order`, what one order costs; `foothold`, a term with a lower one inside over one
+    without; `beside`, lower ones beside it over none. left: at which the times are. x: the
+    information of the lowest order over that of the highest.
+    """
+
+    label: str
+    group: str
+    what: str
+    left: float
+    x: float
+    value: float
+    error: float
+    half: float
+
+    @property
+    def equal(self) -> bool:
+        """True of what an order costs at equal information."""
+        return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
+
+
+class Found(NamedTuple):
+    """What was measured.
+
+    times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
+    fit of the ladder at half. chance: of the log-linear form, None where it has nothing to be told
+    from. clones: by name (predicted mean of log t, half width, seen mean). spectrum: of the
+    students, or None.
+    """
+
+    times: pd.DataFrame
+    ladder: order_times.Fit
+    chance: tuple[float, int] | None
+    estimates: list[Estimate]
+    clones: dict[str, tuple[float, float, float]]
+    spectrum: spectra.Spectra | None
+
+
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """Reads the clocks and losses, and fits."""
+    times = read_times(inputs)
+    clones = predicted_and_seen(inputs, block) if inputs.runs else {}
+    spectrum = next(iter(spectra.read(inputs.spectra)), None) if inputs.spectra else None
+    return tables_of(times, clones, spectrum)
+
+
+def read_times(inputs: Inputs) -> pd.DataFrame:
+    """Times of all terms, by K_e, or by the term's own share where terms have sites in common."""
+    from manybody.measure import clock
+
+    parts = []
+    for group, cells in inputs.clocks.items():
+        for label, runs in cells.items():
+            for run in runs:
+                table = stored.CLOCKS.read(run.file())[0]
+                by = "own_share" if table["nested"].any() else "gap"
+                found = clock.times(table, by)
+                higher = found["order"] > found["order"].min()
+                found = found.assign(nested=found["nested"] & higher, group=group, cell=label)
+                parts.append(found.assign(student=run.seed))
+    return pd.concat(parts, ignore_index=True)
+
+
+def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, float, float]]:
+    """log t of saturation on each clone, by the half-logits of some students and in the others.
+
+    The interval is that of the difference of two means, with the spread of those that predict.
+    """
+    from manybody.data import code
+
+    laws = {name: code.of(entry) for name, entry in inputs.laws.items()}
+    label = block.ladder[0].label
+    halves = {}
+    for run in inputs.clocks["ladder"][label]:
+        table = stored.CLOCKS.read(run.file())[0]
+        halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
+    losses = stored.read_losses({run.seed: run.file("losses") for run in inputs.runs})
+    curves, found = stored.learning_curves(losses), {}
+    for name in dict.fromkeys(curves["target"]):
+        mine = curves[(curves["target"] == name) & (curves["step"] > 0)]
+        seen = mine.pivot(index="step", columns="seed", values="loss").sort_index()
+        told = {
+            seed: _time(shares.index, clone_losses(laws[""], laws[name], shares.to_numpy()))
+            for seed, shares in halves.items()
+            if seed in block.clones.predicted
+        }
+        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in told]
+        mean, error, count = readings.mean(list(told.values()))
+        half = margin(error * math.sqrt(1 + count / len(others)), count)
+        found[name] = mean, half, float(np.mean(others))
+    return found
+
+
+def clone_losses(law, clone, shares: np.ndarray) -> np.ndarray:
+    """Losses on a clone, in nats a token, of students with half-logits shares (steps, terms) x J:
+
+    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus.
+    """
+    logits = 2 * shares * law.couplings
+    up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
+    each = ((1 + clone.means) * up + (1 - clone.means) * down) / 2
+    free = law.length - law.orders.sum()
+    return (each @ law.orders + free * math.log(2)) / law.length
+
+
+def _time(steps: Sequence[float], losses: Sequence[float]) -> float:
+    above = np.asarray(steps) > 0
+    return float(log_times(np.asarray(steps)[above], np.asarray(losses)[above], SATURATION[0])[0])
+
+
+def tables_of(
+    times: pd.DataFrame,
+    clones: Mapping[str, tuple[float, float, float]] | None = None,
+    spectrum: spectra.Spectra | None = None,
+) -> style.Tables:
+    """The tables of these times."""
+    ladder = times[(times["left"] == HALF) & (times["group"] == "ladder")]
+    found = Found(
+        times,
+        _fit(ladder),
+        order_times.form(ladder) if ladder["cell"].nunique() > 2 else None,
+        [*estimates(times)],
+        dict(clones or {}),
+        spectrum,
+    )
+    return style.Tables(style.gathered([*_rows(found)]), found)
+
+
+def _fit(rows: pd.DataFrame) -> order_times.Fit:
+    return order_times.fitted(rows, order_times.columns_of(rows))
+
+
+def estimates(times: pd.DataFrame) -> Iterator[Estimate]:
+    """What an order costs in each cell, at half, and at equal information later too; footholds."""
+    for (group, cell, left), rows in times.groupby(["group", "cell", "left"], sort=False):
+        if group == "alone" or (left != HALF and group not in ("ladder", "lengths")):
+            continue
+        # In one law of the ladder order and information go together: x says which.
+        columns = order_times.columns_of(rows.assign(information=order_times.REFERENCE))
+        fit = order_times.fitted(rows, columns)
+        told = rows.sort_values("order")["information"]
+        for column in columns:
+            what = "foothold" if column == "nested" else column
+            yield Estimate(cell, group, what, left, told.iloc[0] / told.iloc[-1], *fit.of(column))
+    high = times[(times["group"] == "alone") & (times["left"] == HALF)]
+    high = high[high["order"] == high["order"].max()]
+    alone, *others = dict.fromkeys(high["cell"]) or [None]
+    for other in others:
+        pair = high[high["cell"].isin([alone, other])]
+        students = pair["cell"] + pair["student"].astype(str)
+        columns = {"beside": (pair["cell"] == other).to_numpy(float)}
+        fit = order_times.fitted(pair.assign(cell="", student=students), columns)
+        yield Estimate(f"{other} / {alone}", "alone", "beside", HALF, 1.0, *fit.of("beside"))
+
+
+def _rows(found: Found) -> Iterator[pd.DataFrame]:
+    half = found.times[found.times["left"] == HALF]
+    equal = [one.label for one in found.estimates if one.equal and one.group in GROUPS[:2]]
+    for cell in dict.fromkeys(equal):
+        mine = half[half["cell"] == cell]
+        for reached, part in mine.groupby("reached"):
+            series = cell if reached else f"{cell}, not reached"
+            yield style.points("a", series, part["student"], part["order"], part["time"])
+        medians = mine.groupby("order")["time"].median()
+        yield style.points("a, median", cell, "all", medians.index, medians)
+    beta = found.ladder.beta
+    laws = [one for one in found.estimates if one.group == "ladder" and one.left == HALF]
+    if "information" in beta:
+        for one in laws:
+            yield style.points("b", "laws", one.label, [one.x], [math.exp(one.value)], one.half)
+        x = np.geomspace(min(one.x for one in laws), max(one.x for one in laws), 2)
+        line = np.exp(beta["order"] - beta["information"] * np.log(x))
+        yield style.points("b", "log-linear fit", "all", x, line)
+    for row, (label, one) in enumerate(_costs(found).items()):
+        yield style.points("c", label, "all", [row], [math.exp(one[0])], one[2])
+    for name, (told, width, seen) in found.clones.items():
+        yield style.points("d", name, "all", [math.exp(told)], [math.exp(seen)], width)
+    for seed in found.spectrum.runs if found.spectrum else []:
+        for k in found.spectrum.orders:
+            one = found.spectrum.half_time(seed, k)
+            yield style.points("half-times", f"M_{k}", seed, [k + 1], [one.step], one.error)
+
+
+def _costs(found: Found) -> dict[str, tuple[float, float, float]]:
+    """The estimates of panel c by their names: at equal information, and by all of the ladder."""
+    named = {}
+    if "information" in found.ladder.beta:
+        named["all laws of the ladder"] = found.ladder.of("order")
+    for one in found.estimates:
+        if one.equal or one.what != "order":
+            note = f", {one.what}" if one.what == "foothold" else ""
+            note += "" if one.left == HALF else f", {one.left:.0%} left"
+            named[one.label + note] = one.value, one.error, one.half
+    return named
+
+
+def claims(tables: style.Tables) -> list[records.Claim]:
+    """What an order costs, how much information makes up for it, controls, and clones."""
+    found, later = tables.found, "the log of the ratio of times is above 0"
+    first = found.times[found.times["cell"] == found.times["cell"].iloc[0]]
+    scope = f"{first['student'].nunique()} students of {first['cell'].iloc[0]}"
+
+    def parts(make, what: str, *groups: str, equal: bool = False):
+        return [
+            make(f"log of the factor, {one.label}", one.value, one.error, 0.0, half=one.half)
+            for one in found.estimates
+            if one.what == what and one.group in groups
+            if (one.equal if equal else one.left == HALF)
+        ]
+
+    given = {
+        "equal-information": (
+            "At equal information a term of higher order is learned later",
+            parts(records.above, "order", "ladder", "lengths", equal=True),
+            later,
+        ),
+        "order-alone": (
+            "Terms are learned in the sequence of their orders, whatever they tell",
+            parts(records.above, "order", "ladder"),
+            later,
+        ),
+        "exchange": (
+            "One order costs as much as a factor of two in information, or more",
+            [*_exchange(found)],
+            "log r* is above log 2",
+        ),
+        "log-linear": (
+            "log t is linear in the order and in the log of the information",
+            [*_form(found)],
+            f"deviations as large have a chance above {LIKE:g}",
+        ),
+        "controls": (
+            "Other recipes and students learn the higher order later too",
+            parts(records.above, "order", "controls"),
+            later,
+        ),
+        "foothold": (
+            "A term with a lower one inside it is learned earlier",
+            parts(records.below, "foothold", "nested"),
+            "the log of the ratio of times is below 0",
+        ),
+        "beside": (
+            "A high order is learned earlier beside lower ones than alone",
+            parts(records.below, "beside", "alone"),
+            "the log of the ratio of times is below 0",
+        ),
+        "clones": (
+            "Times of saturation on clones follow from the times of terms",
+            [*_inside(found)],
+            f"more than {COVERED:.0%} lie in their 95 % intervals",
+        ),
+    }
+    return records.all_judged("simplicity/order", given, scope)
+
+
+def _exchange(found: Found) -> Iterator[Comparison]:
+    if "information" in found.ladder.beta:
+        value, error, half = found.ladder.exchange()
+        yield records.above("log r*", value, error, math.log(2), half=half)
+
+
+def _form(found: Found) -> Iterator[Comparison]:
+    if found.chance:
+        chance, degrees = found.chance
+        yield records.above(f"chance, {degrees} degrees of freedom", chance, 0.0, LIKE)
+
+
+def _inside(found: Found) -> Iterator[Comparison]:
+    if found.clones:
+        inside = [abs(seen - told) <= half for told, half, seen in found.clones.values()]
+        label = f"{sum(inside)} of {len(inside)} clones in their intervals"
+        yield records.above(label, float(np.mean(inside)), 0.0, COVERED)
+
+
+@style.in_house_style
+def draw(tables: style.Tables):
+    """Time against order, against information, what an order costs, and clones."""
+    drawn = tables.drawn
+    shown = [[name for name in pair if name in set(drawn["panel"])] for pair in ("ab", "cd")]
+    lower = 0.9 + 0.17 * (drawn["panel"] == "c").sum()
+    figure = style.new(2, 2.6 + lower)
+    for part, names in zip(figure.subfigures(2, height_ratios=(2.6, lower)), shown, strict=True):
+        for name, axes in zip(names, np.ravel(part.subplots(1, len(names))), strict=True):
+            DRAWN[name](axes, drawn)
+    return figure
+
+
+def _draw_orders(axes, drawn: pd.DataFrame) -> None:
+    cells = dict.fromkeys(drawn.loc[drawn["panel"] == "a, median", "series"])
+    for cell, colour in zip(cells, LENGTHS, strict=False):
+        line = style.series(drawn, "a, median", cell)
+        axes.plot(line["x"], line["y"], color=colour, label=cell)
+        for series, face in ((cell, colour), (f"{cell}, not reached", "white")):
+            dots = style.series(drawn, "a", series)
+            marker = "^" if face == "white" else "o"
+            axes.plot(dots["x"], dots["y"], marker, color=colour, markerfacecolor=face, alpha=0.6)
+    halves = drawn[drawn["panel"] == "half-times"]
+    if len(halves):
+        axes.plot(halves["x"], halves["y"], "x", color="0.5", label=r"$M_{k-1}$, half-time")
+    axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
+    axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
+    style.plain_ticks(axes.yaxis, STEPS)
+    axes.legend()
+
+
+def _draw_information(axes, drawn: pd.DataFrame) -> None:
+    laws = style.series(drawn, "b", "laws")
+    style.dots(axes, laws["x"], laws["y"], yerr=style.factors(laws["y"], laws["y_err"]))
+    line = style.series(drawn, "b", "log-linear fit")
+    axes.plot(line["x"], line["y"], color=style.UNBOUNDED, label="log-linear fit")
+    axes.axhline(1, color="0.7", linewidth=0.8, linestyle="--", gid="guide")
+    axes.set(xscale="log", yscale="log", xlabel="information of the pairs over the triples'")
+    axes.set(ylabel="time of the triples over the pairs'", title="(b) dashed: equal time")
+    style.plain_ticks(axes.xaxis)
+    style.plain_ticks(axes.yaxis, FACTORS)
+    axes.legend(loc="upper left")
+
+
+def _draw_costs(axes, drawn: pd.DataFrame) -> None:
+    rows = drawn[drawn["panel"] == "c"]
+    for one in rows.itertuples():
+        error = style.factors(one.y, one.y_err) if np.isfinite(one.y_err) else None
+        style.dots(axes, one.y, one.x, xerr=error, color="black")
+    axes.axvline(1, color="0.7", linewidth=0.8, linestyle="--", gid="guide")
+    style.name_rows(axes, list(rows["series"]))
+    axes.set(xscale="log", xlabel="factor of steps", title="(c) what one order costs")
+    style.plain_ticks(axes.xaxis, FACTORS)
+
+
+def _draw_clones(axes, drawn: pd.DataFrame) -> None:
+    rows = drawn[drawn["panel"] == "d"]
+    error = style.factors(rows["y"], rows["y_err"])
+    style.dots(axes, rows["x"], rows["y"], yerr=error, color=style.ORDERS[4])
+    axes.axline(
+        *((end, end) for end in (rows["x"].min(), rows["x"].max())),
+        color="0.7",
+        linewidth=0.8,
+        linestyle="--",
+        gid="guide",
+    )
+    axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
+    axes.set(title="(d) clones")
+    for axis in (axes.xaxis, axes.yaxis):
+        style.plain_ticks(axis, STEPS)
+
+
+DRAWN = {"a": _draw_orders, "b": _draw_information, "c": _draw_costs, "d": _draw_clones}
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    first, more = block.ladder[0], ""
+    if len(block.ladder) > 1:
+        more += "**(b)** The same where pairs tell less than triples. "
+    more += "**(c)** What one order costs; *foothold*: what a lower term inside changes. "
+    if inputs.runs:
+        more += (
+            "**(d)** Saturation on clones, with fewer or weaker terms: predicted by half of the "
+            "students, seen in the others. "
+        )
+    return (
+        "Does the order of a term set the time at which it is learned?\n\n"
+        "**(a)** Steps at which students have half of the information of each term, at equal "
+        f"information; hollow: not reached; lines: medians. {more}Bars: 95 % intervals.\n\n"
+        f"{first.label}: {len(first.seeds)} students of {inputs.steps} steps.\n"
+    )
