@@ -92,6 +92,21 @@ def test_masked_loss_is_the_cross_entropy_of_the_hidden_token(architecture, toke
     assert torch.allclose(every[rows * LENGTH + positions], loss, rtol=1e-12)
 
 
+def test_masks_that_are_hidden_together_tell_nothing_of_each_other(tokens):
+    model = model_of("bert")
+    rows, positions = choose_masks(BATCH, LENGTH, 0.3, torch.Generator().manual_seed(3))
+    loss, _ = masked_loss(model, tokens, rows, positions, together=True)
+    others = tokens.clone()
+    others[rows, positions] = (tokens[rows, positions] + 1) % VOCABULARY
+    hidden = torch.zeros_like(tokens, dtype=torch.bool).index_put(
+        (rows, positions), torch.tensor(True)
+    )
+    logs = torch.log_softmax(model(others, hidden), dim=-1)[rows, positions]
+    expected = -logs.gather(1, tokens[rows, positions][:, None]).squeeze(1)
+    assert torch.allclose(loss, expected, rtol=1e-12)
+    assert not torch.allclose(loss, masked_loss(model, tokens, rows, positions)[0], rtol=1e-3)
+
+
 def test_next_token_loss_is_the_cross_entropy_of_what_follows(tokens):
     model = model_of("gpt", torch.float32)
     loss, correct = next_token_loss(model, tokens)

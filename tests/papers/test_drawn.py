@@ -4,6 +4,7 @@ legible at the width of a column."""
 import planted_flow
 import planted_losses
 import planted_multi_index
+import planted_order
 import planted_potts
 import planted_spectra
 import planted_staircase
@@ -37,6 +38,7 @@ TABLES = {
     ("simplicity", "spectrum"): planted_spectra.of_spectrum,
     ("simplicity", "spectrum_truth"): planted_spectra.beside_truth,
     ("simplicity", "truths"): planted_truths.of_figure,
+    ("simplicity", "order"): planted_order.of_figure,
     ("your-model", "spectrum"): lambda: spectrum.tables_of(planted_spectra.of_series()),
     ("your-model", "map"): lambda: passage_map.tables_of(planted_spectra.passage(16)),
     ("simplicity", "gradient_flow"): planted_flow.tables,

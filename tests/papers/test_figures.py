@@ -25,6 +25,7 @@ CONFIGS = (
     ("smoke.yaml",),
     ("tiny.yaml",),
     ("truths.yaml",),
+    ("order.yaml",),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),
     ("paper.yaml",),

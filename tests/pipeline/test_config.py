@@ -33,6 +33,7 @@ def put(config, path, value):
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["truths.yaml"], None),
+        (["order.yaml"], {"order"}),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
         (["own-text.yaml", "quick.yaml"], {"fig1", "fig3", "fig4", "fig5", "table1"}),
@@ -50,7 +51,7 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "truths.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "truths.yaml", "order.yaml"])
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -231,7 +232,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "truths")
+    overlays = ("smoke", "paper", "lab", "truths", "order")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

@@ -359,6 +359,21 @@ def test_each_seed_can_draw_its_own_start(tmp_path):
     assert Manifest.read(each, "model").about["init_seed"] == 9
 
 
+def test_the_initial_matrices_have_a_factor_and_vectors_have_none(tmp_path):
+    recipe = {"steps": 3, "checkpoints": {}}
+    bert = dict(architecture="bert", vocabulary=VOCABULARY, length=LENGTH, layers=1, heads=1)
+    bert |= dict(width=4, mlp=4)
+    runs = [
+        run(tmp_path / str(number), {**recipe, **more}, bert)
+        for number, more in enumerate(({}, {"init_factor": 0.25}, {"together": True}))
+    ]
+    plain, small, _ = (stored.load_model(one, 0).state_dict() for one in runs)
+    for name, value in plain.items():
+        assert torch.equal(small[name], 0.25 * value if value.ndim > 1 else value), name
+    plain, _, together = (stored.load_model(one, 3).state_dict() for one in runs)
+    assert any(not torch.equal(together[name], value) for name, value in plain.items())
+
+
 def test_the_recipes_threads_are_used_and_the_process_is_left_as_it_was(tmp_path, monkeypatch):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     seen, step = [], learner.Learner.step

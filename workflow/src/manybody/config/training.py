@@ -90,6 +90,10 @@ class Recipe(Block):
         "Share of a sequence's positions that are masked, 0.15 for 15 %, each in its own copy, or "
         "all."
     )
+    together: bool = key(
+        "Hides the masks of a sequence in one copy, so that none is predicted from another.", False
+    )
+    init_factor: Positive = key("Factor of the initial matrices and embeddings.", 1.0)
     optimizer: Annotated[AdamW | Sgd, Field(discriminator="name")] = key(
         "What turns gradients into steps."
     )
@@ -128,7 +132,11 @@ class Recipe(Block):
     )
     threads: Count = key("CPU threads of torch in a process. Another number gives other rounding.")
 
-    conditions = (Condition("hold", 0, {"schedule": "constant"}, "which holds the rate anyway"),)
+    conditions = (
+        Condition("hold", 0, {"schedule": "constant"}, "which holds the rate anyway"),
+        Condition("together", False, {"masks": "all"}, "which would leave no token to see"),
+        Condition("together", False, {"objective": "next-token"}),
+    )
 
     def problems(self):
         beyond = [step for step in self.checkpoints.listed if step > self.steps]

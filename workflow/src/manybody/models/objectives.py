@@ -46,12 +46,17 @@ def choose_masks(
 
 
 def masked_loss(
-    model: Model, tokens: Tensor, rows: Tensor | None = None, positions: Tensor | None = None
+    model: Model,
+    tokens: Tensor,
+    rows: Tensor | None = None,
+    positions: Tensor | None = None,
+    together: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Loss (N,) in nats and correctness (N, bool) of the masked token of each copy.
 
     tokens (B, L); copy n masks `positions[n]` of sequence `rows[n]` and nothing else. Without
     `rows` and `positions` all L positions of all sequences are asked, sequence by sequence.
+    together: the masks of a sequence are hidden in one copy.
     """
     if rows is None:
         compiled = model.all_masked_loss(tokens)
@@ -61,7 +66,12 @@ def masked_loss(
         logits = model.head(model.all_masked_features(tokens)).flatten(0, 1)
     else:
         targets = tokens[rows, positions]
-        logits = model.masked_logits(tokens, rows, positions)
+        if together:
+            hidden = torch.zeros_like(tokens, dtype=torch.bool)
+            hidden[rows, positions] = True
+            logits = model(tokens, hidden)[rows, positions]
+        else:
+            logits = model.masked_logits(tokens, rows, positions)
     return _cross_entropy(logits, targets)
 
 

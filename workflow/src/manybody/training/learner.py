@@ -21,9 +21,9 @@ class Objective(nn.Module):
     autocast act on the forward of the module that they wrap and on nothing else.
     """
 
-    def __init__(self, model: nn.Module, objective: str, compiled: bool):
+    def __init__(self, model: nn.Module, objective: str, compiled: bool, together: bool = False):
         super().__init__()
-        self.model, self.objective = model, objective
+        self.model, self.objective, self.together = model, objective, together
         self._call = torch.compile(self._sums) if compiled else self._sums
 
     def forward(self, tokens: Tensor, *copies: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,7 +31,7 @@ class Objective(nn.Module):
 
     def _sums(self, tokens: Tensor, *copies: Tensor) -> tuple[Tensor, Tensor]:
         if self.objective == "masked":
-            losses, correct = masked_loss(self.model, tokens, *copies)
+            losses, correct = masked_loss(self.model, tokens, *copies, together=self.together)
         else:
             losses, correct = next_token_loss(self.model, tokens)
         return losses.sum(), correct.sum()
@@ -49,9 +49,14 @@ class Learner:
         self.recipe, self.data, self.accelerator = recipe, data, accelerator
         torch.manual_seed(initial_seed(settings))
         self.model = models.build(description)
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                if parameter.ndim > 1:
+                    parameter *= recipe.get("init_factor", 1.0)
         # Whatever a model may draw in its forward (dropout) follows the order of the data.
         torch.manual_seed(torch_seed(settings["seed"], "forward", stream=settings["stream"]))
-        objective = Objective(self.model, recipe["objective"], recipe["compile"])
+        together = recipe.get("together", False)
+        objective = Objective(self.model, recipe["objective"], recipe["compile"], together)
         # Without `device_placement` accelerate imports torch's sharded tensors, a second of work.
         self.objective = accelerator.prepare_model(objective, device_placement=True)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]

@@ -1,0 +1,149 @@
+"""Figure order: what planted times say, and the losses on clones that follow from half-logits."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import planted_order
+import pytest
+from configs import load
+from enumerated import all_states
+
+from manybody.data.code import CodeLaw
+from manybody.io import tables as stored
+from manybody.measure import clock
+from manybody.papers.inputs import with_files
+from manybody.papers.simplicity import order
+from manybody.pipeline.check import check
+
+GROUPS = [
+    {"order": 3, "count": 1, "information": 0.2},
+    {"order": 2, "count": 1, "information": 0.1},
+]
+LAW = {"kind": "code", "length": 6, "groups": GROUPS, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return {one.id.rpartition("/")[2]: one for one in order.claims(planted_order.of_figure())}
+
+
+@pytest.mark.long
+def test_planted_times_are_judged_as_they_were_planted(found):
+    """An order costs e^1.1, information takes -.6 of its log: with 64 times less pairs are late."""
+    verdicts = {name: claim.verdict for name, claim in found.items()}
+    assert verdicts["equal-information"] == verdicts["controls"] == verdicts["log-linear"] == "yes"
+    assert verdicts["order-alone"] == verdicts["clones"] == "no"
+    assert found["equal-information"].low < 1.1 < found["equal-information"].high
+    assert found["exchange"].low < 1.1 / 0.6 < found["exchange"].high
+    assert found["clones"].value == 0.75
+    (foothold,) = found["foothold"].parts
+    assert abs(foothold.value + 0.5) < foothold.half
+    # Alone no foothold was planted: the quad is as late beside pairs.
+    assert verdicts["beside"] == "undecided"
+
+
+@pytest.mark.long
+def test_of_three_students_at_equal_information_one_claim_is_judged():
+    """The demo's: no information to tell from, no control, no clone."""
+    times = planted_order.times(3, ["ladder"])
+    tables = order.tables_of(times[times["cell"] == "L = 12"])
+    claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
+    assert claims["exchange"].verdict == "not-run"
+    run = [name for name, one in claims.items() if one.verdict != "not-run"]
+    assert run == ["equal-information"]
+    assert len(claims["equal-information"].parts) == 2  # at half and at a twentieth
+    assert set(tables.drawn["panel"]) == {"a", "a, median", "b"}
+    order.draw(tables)
+
+
+def logs_of(law, shares):
+    """Log conditionals (2^L, L, 2) of a student that has these shares of each coupling."""
+    student = CodeLaw(law.sites, shares * law.couplings, law.length)
+    return student.log_conditionals(all_states(2, law.length))
+
+
+@pytest.mark.parametrize("keep", [None, [2], [3]])
+@pytest.mark.parametrize("scale", [0.25, 1.0])
+def test_losses_on_clones_are_those_of_all_states(keep, scale):
+    from manybody.data import code
+
+    law, clone = code.of(LAW), code.of(LAW | {"keep": keep, "scale": scale})
+    shares = np.array([[0.0, 0.0], [0.4, 0.9], [1.3, 1.0]])
+    states = all_states(2, law.length)
+    weights = np.exp(clone.log_probability(states))
+    expected = [
+        -weights @ np.take_along_axis(logs_of(law, row), states[:, :, None], 2)[:, :, 0].mean(1)
+        for row in shares
+    ]
+    found = order.clone_losses(law, clone, shares)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path):
+    """Students whose shares rise at planted steps, tested by the equation: half predicts half."""
+    config = load("order.yaml")
+    config["sources"]["code-12"] |= LAW | {"length": 6}
+    names = ["pairs", "triples", "weak"]
+    laws = [LAW | {"keep": [2]}, LAW | {"keep": [3]}, LAW | {"scale": 0.25}]
+    from manybody.data import code
+
+    law, random = code.of(LAW), np.random.default_rng(0)
+    steps = np.unique(np.geomspace(1, 3000, 60).round()).astype(int)
+    clocks, losses, runs = {}, {}, []
+    for seed in range(6):
+        late = np.exp(random.normal(0, 0.1)) * np.array([300.0, 80.0])
+        shares = 1 / (1 + (late / steps[:, None]) ** 3)
+        frames = [
+            pd.DataFrame({"step": steps, "term": term, "order": law.orders[term], "gap": 0.0,
+                          "information": 0.2, "nested": False, "share": 0.0,
+                          "own_share": shares[:, term]})
+            for term in (0, 1)
+        ]  # fmt: skip
+        clocks[seed] = tmp_path / f"clock-{seed}.parquet"
+        stored.CLOCKS.write(clocks[seed], pd.concat(frames), {})
+        rows = [
+            pd.DataFrame({"target": name, "step": steps, "sequence": 0, "correct": 0,
+                          "loss_sum": 6 * order.clone_losses(law, code.of(entry), shares),
+                          "predictions": 6})
+            for name, entry in zip(names, laws, strict=True)
+        ]  # fmt: skip
+        losses[seed] = tmp_path / f"losses-{seed}.parquet"
+        stored.LOSSES.write(losses[seed], pd.concat(rows), {})
+        runs.append({"evaluation": "e", "seed": seed, "targets": {}})
+    block = order.Block.model_validate(
+        {"ladder": [{"label": "L", "source": "code-12", "model": "code-bert", "seeds": [*clocks]}],
+         "clones": {"evaluation": "code-clones", "predicted": [0, 1, 2]}}
+    )  # fmt: skip
+    given = order.Inputs.of(block, config).model_copy(update={"spectra": []})
+    plain = given.model_dump() | {
+        "runs": runs,
+        "laws": {"": LAW, **dict(zip(names, laws, strict=True))},
+    }
+    files = {
+        "clocks": [str(path) for path in clocks.values()],
+        "losses": [str(path) for path in losses.values()],
+        "runs": [""] * len(runs),
+    }
+    inputs = with_files(order.Inputs.model_validate(plain), files)
+    found = order.predicted_and_seen(inputs, block)
+    assert set(found) == set(names)
+    assert all(abs(seen - told) <= half for told, half, seen in found.values())
+    # Triples are late, and a weak clone of both saturates before either is whole.
+    assert found["triples"][0] > found["pairs"][0] + 1
+    assert found["weak"][0] < found["triples"][0]
+    times = order.read_times(inputs)
+    assert times["student"].nunique() == 6
+    assert set(times["left"]) == set(clock.LEFT)
+
+
+def test_the_shipped_experiment_asks_for_each_run_once():
+    config = load("order.yaml")
+    block = check(config).figures.simplicity.order
+    given = order.Inputs.of(block, config)
+    count = {group: sum(map(len, cells.values())) for group, cells in given.clocks.items()}
+    assert count["ladder"] == 40
+    assert len(given.runs) == 10
+    assert len(given.laws) == 13
+    assert given.laws[""]["groups"][0]["order"] == 3
+    assert math.isclose(sum(count.values()), 40 + 15 + 10 + 20 + 5 * len(block.controls))
