@@ -50,8 +50,8 @@ def times(students=6, groups=tuple(CELLS), **planted):
     return pd.concat(parts, ignore_index=True)
 
 
-def of_figure(**planted):
+def of_figure(bootstraps=20, **planted):
     """Tables of the whole figure: clones that are as predicted, one of them not."""
     clones = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1) for s in (0.25, 0.5, 1.0)}
     clones["triples"] = (6.0, 0.3, 6.5)
-    return order.tables_of(times(**planted), clones)
+    return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

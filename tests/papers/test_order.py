@@ -25,7 +25,7 @@ LAW = {"kind": "code", "length": 6, "groups": GROUPS, "seed": 0}
 
 @pytest.fixture(scope="module")
 def found():
-    return {one.id.rpartition("/")[2]: one for one in order.claims(planted_order.of_figure())}
+    return {one.id.rpartition("/")[2]: one for one in order.claims(planted_order.of_figure(200))}
 
 
 @pytest.mark.long
@@ -47,13 +47,29 @@ def test_planted_times_are_judged_as_they_were_planted(found):
 def test_of_three_students_at_equal_information_one_claim_is_judged():
     """The demo's: no information to tell from, no control, no clone."""
     times = planted_order.times(3, ["ladder"])
-    tables = order.tables_of(times[times["cell"] == "L = 12"])
+    tables = order.tables_of(times[times["cell"] == "L = 12"], bootstraps=20)
     claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
     assert claims["exchange"].verdict == "not-run"
     run = [name for name, one in claims.items() if one.verdict != "not-run"]
     assert run == ["equal-information"]
     assert len(claims["equal-information"].parts) == 2  # at half and at a twentieth
     assert set(tables.drawn["panel"]) == {"a", "a, median", "b"}
+    order.draw(tables)
+
+
+@pytest.mark.long
+def test_an_order_that_no_student_learns_has_no_factor():
+    """Its times stay in the fit of the ladder, which other laws of it make finite."""
+    times = planted_order.times(3, ["ladder", "controls"])
+    lost = (times["cell"].isin(["SGD", "c = 0.05"])) & (times["order"] == 3)
+    tables = order.tables_of(times.assign(reached=times["reached"] & ~lost), bootstraps=20)
+    claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
+    assert claims["controls"].verdict == "undecided"
+    assert claims["order-alone"].verdict == "no"  # by the law whose pairs tell least
+    assert "log-linear" not in claims
+    assert np.isfinite(claims["exchange"].value)
+    factors = tables.drawn[tables.drawn["panel"] == "b"].set_index("series")["y"]
+    assert np.isnan(factors["SGD"])
     order.draw(tables)
 
 

@@ -21,7 +21,6 @@ from manybody.io.options import Block as Part, Seed, Text, key, refers
 from manybody.measure import order_times
 from manybody.measure.intervals import margin
 from manybody.papers import claims as records, inputs as needed, readings, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION, log_times
 from manybody.papers.simplicity import spectra
@@ -225,36 +224,40 @@ def tables_of(
     times: pd.DataFrame,
     clones: Mapping[str, tuple[float, float, float]] | None = None,
     spectrum: spectra.Spectra | None = None,
+    bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
     """The tables of these times."""
     ladder = times[(times["left"] == HALF) & (times["group"] == "ladder")]
+    several = ladder["cell"].nunique() > 2
     found = Found(
         times,
-        _fit(ladder),
-        order_times.form(ladder) if ladder["cell"].nunique() > 2 else None,
-        [*estimates(times)],
+        order_times.fitted(ladder, order_times.columns_of(ladder), bootstraps),
+        order_times.form(ladder, bootstraps) if several and _told(ladder) else None,
+        [*estimates(times, bootstraps)],
         dict(clones or {}),
         spectrum,
     )
     return style.Tables(style.gathered([*_rows(found)]), found)
 
 
-def _fit(rows: pd.DataFrame) -> order_times.Fit:
-    return order_times.fitted(rows, order_times.columns_of(rows))
+def _told(rows: pd.DataFrame) -> bool:
+    """True if some time of each order of each cell is reached; else it has no finite contrast."""
+    return bool(rows.groupby(["cell", "order"])["reached"].any().all())
 
 
-def estimates(times: pd.DataFrame) -> Iterator[Estimate]:
+def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
     """What an order costs in each cell, at half, and at equal information later too; footholds."""
     for (group, cell, left), rows in times.groupby(["group", "cell", "left"], sort=False):
         if group == "alone" or (left != HALF and group not in ("ladder", "lengths")):
             continue
         # In one law of the ladder order and information go together: x says which.
         columns = order_times.columns_of(rows.assign(information=order_times.REFERENCE))
-        fit = order_times.fitted(rows, columns)
         told = rows.sort_values("order")["information"]
+        fit = order_times.fitted(rows, columns, bootstraps) if _told(rows) else None
         for column in columns:
             what = "foothold" if column == "nested" else column
-            yield Estimate(cell, group, what, left, told.iloc[0] / told.iloc[-1], *fit.of(column))
+            found = fit.of(column) if fit else (math.nan, math.nan, math.inf)
+            yield Estimate(cell, group, what, left, told.iloc[0] / told.iloc[-1], *found)
     high = times[(times["group"] == "alone") & (times["left"] == HALF)]
     high = high[high["order"] == high["order"].max()]
     alone, *others = dict.fromkeys(high["cell"]) or [None]
@@ -262,7 +265,7 @@ def estimates(times: pd.DataFrame) -> Iterator[Estimate]:
         pair = high[high["cell"].isin([alone, other])]
         students = pair["cell"] + pair["student"].astype(str)
         columns = {"beside": (pair["cell"] == other).to_numpy(float)}
-        fit = order_times.fitted(pair.assign(cell="", student=students), columns)
+        fit = order_times.fitted(pair.assign(cell="", student=students), columns, bootstraps)
         yield Estimate(f"{other} / {alone}", "alone", "beside", HALF, 1.0, *fit.of("beside"))
 
 
@@ -321,6 +324,10 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             if (one.equal if equal else one.left == HALF)
         ]
 
+    several = "information" in found.ladder.beta
+    value, error, half = found.ladder.exchange() if several else [math.nan] * 3
+    chance, degrees = found.chance or (math.nan, 0)
+    inside = [abs(seen - told) <= width for told, width, seen in found.clones.values()]
     given = {
         "equal-information": (
             "At equal information a term of higher order is learned later",
@@ -329,17 +336,19 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "order-alone": (
             "Terms are learned in the sequence of their orders, whatever they tell",
-            parts(records.above, "order", "ladder") if "information" in found.ladder.beta else [],
+            parts(records.above, "order", "ladder") if several else [],
             later,
         ),
         "exchange": (
             EXCHANGE,
-            [*_exchange(found)],
+            [records.above("log r*", value, error, math.log(2), half=half)] if several else [],
             "log r* is above log 2",
         ),
         "log-linear": (
             "log t is linear in the order and in the log of the information",
-            [*_form(found)],
+            [records.above(f"chance, {degrees} degrees of freedom", chance, 0.0, LIKE)]
+            if found.chance
+            else [],
             f"deviations as large have a chance above {LIKE:g}",
         ),
         "controls": (
@@ -359,7 +368,9 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "clones": (
             "Times of saturation on clones follow from the times of terms",
-            [*_inside(found)],
+            [records.above(f"{sum(inside)} of {len(inside)}", np.mean(inside), 0.0, COVERED)]
+            if inside
+            else [],
             f"more than {COVERED:.0%} lie in their 95 % intervals",
         ),
     }
@@ -369,25 +380,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         reason = "the students have terms of equal information only: config/order.yaml"
         made.append(records.not_run("simplicity/order/exchange", EXCHANGE, reason, scope))
     return made
-
-
-def _exchange(found: Found) -> Iterator[Comparison]:
-    if "information" in found.ladder.beta:
-        value, error, half = found.ladder.exchange()
-        yield records.above("log r*", value, error, math.log(2), half=half)
-
-
-def _form(found: Found) -> Iterator[Comparison]:
-    if found.chance:
-        chance, degrees = found.chance
-        yield records.above(f"chance, {degrees} degrees of freedom", chance, 0.0, LIKE)
-
-
-def _inside(found: Found) -> Iterator[Comparison]:
-    if found.clones:
-        inside = [abs(seen - told) <= half for told, half, seen in found.clones.values()]
-        label = f"{sum(inside)} of {len(inside)} clones in their intervals"
-        yield records.above(label, float(np.mean(inside)), 0.0, COVERED)
 
 
 @style.in_house_style
