@@ -118,12 +118,14 @@ def test_the_form_is_refused_where_it_does_not_hold_and_seldom_where_it_does():
     assert chance < 0.01
 
 
-def test_an_error_needs_two_students_and_a_fit_a_time_that_is_reached():
+def test_an_error_needs_two_students_and_a_value_a_time_that_is_reached():
     times = simulated(np.random.default_rng(7), EQUAL, 1)
     fit = order_times.fitted(times, order_times.columns_of(times), 10)
     assert fit.of("order")[2] == math.inf
-    with pytest.raises(ValueError, match="no time is reached"):
-        order_times.fitted(times.assign(reached=False), {}, 0)
+    columns = order_times.columns_of(times)
+    value, _, half = order_times.fitted(times.assign(reached=False), columns, 3).of("order")
+    assert math.isnan(value)
+    assert half == math.inf
 
 
 def test_students_of_one_name_in_two_cells_are_two():

@@ -73,6 +73,14 @@ def test_an_order_that_no_student_learns_has_no_factor():
     order.draw(tables)
 
 
+def test_students_that_learn_nothing_leave_all_undecided():
+    times = planted_order.times(2, ["ladder"]).assign(reached=False)
+    tables = order.tables_of(times[times["cell"] == "L = 12"], bootstraps=2)
+    claims = [one.verdict for one in order.claims(tables)]
+    assert claims == ["undecided", "not-run"]
+    order.draw(tables)
+
+
 def logs_of(law, shares):
     """Log conditionals (2^L, L, 2) of a student that has these shares of each coupling."""
     student = CodeLaw(law.sites, shares * law.couplings, law.length)

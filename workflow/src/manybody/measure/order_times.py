@@ -91,10 +91,12 @@ def fitted(
 ) -> Fit:
     """Fits the columns to times, rows of `cell`, `student`, `time` (steps) and `reached`.
 
-    A student's name need be unique in its cell only. `ValueError` where no time is reached.
+    A student's name need be unique in its cell only. All is NaN where no time is reached.
     """
     if not times["reached"].any():
-        raise ValueError("no time is reached; expected one at least. Train longer")
+        nothing = np.full(bootstraps, math.nan)
+        beta = dict.fromkeys(columns, math.nan)
+        return Fit(beta, *[math.nan] * 3, dict.fromkeys(columns, nothing), 0)
     cells, cell_of = np.unique(times["cell"].astype(str), return_inverse=True)
     names = times["cell"].astype(str) + "\0" + times["student"].astype(str)
     _, first, student = np.unique(names, return_index=True, return_inverse=True)
