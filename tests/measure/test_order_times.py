@@ -126,11 +126,3 @@ def test_an_error_needs_two_students_and_a_value_a_time_that_is_reached():
     value, _, half = order_times.fitted(times.assign(reached=False), columns, 3).of("order")
     assert math.isnan(value)
     assert half == math.inf
-
-
-def test_students_of_one_name_in_two_cells_are_two():
-    times = simulated(np.random.default_rng(8), LADDER, 4)
-    named = times.assign(student=times["cell"] + times["student"].astype(str))
-    columns = order_times.columns_of(times)
-    fits = [order_times.fitted(part, columns, 5) for part in (times, named)]
-    assert fits[0].likelihood == pytest.approx(fits[1].likelihood)

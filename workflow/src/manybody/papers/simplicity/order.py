@@ -98,13 +98,12 @@ class Inputs(needed.Inputs):
             targets = config["evaluations"][block.clones.evaluation]["targets"]
             sources = {name: target["source"] for name, target in targets.items()}
             sources[""] = block.ladder[0].source
-        first = config["models"][block.ladder[0].model]["training"]
         return cls(
             clocks=clocks,
             runs=runs,
             laws={name: config["sources"][source] for name, source in sources.items()},
             spectra=needed.spectra_of([block.spectrum], config) if block.spectrum else [],
-            steps=first["steps"],
+            steps=config["models"][block.ladder[0].model]["training"]["steps"],
         )
 
 
@@ -167,9 +166,8 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
                 table = stored.CLOCKS.read(run.file())[0]
                 by = "own_share" if table["nested"].any() else "gap"
                 found = clock.times(table, by)
-                higher = found["order"] > found["order"].min()
-                found = found.assign(nested=found["nested"] & higher, group=group, cell=label)
-                parts.append(found.assign(student=run.seed))
+                nested = found["nested"] & (found["order"] > found["order"].min())
+                parts.append(found.assign(nested=nested, group=group, cell=label, student=run.seed))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -181,9 +179,8 @@ def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, f
     from manybody.data import code
 
     laws = {name: code.of(entry) for name, entry in inputs.laws.items()}
-    label = block.ladder[0].label
     halves = {}
-    for run in inputs.clocks["ladder"][label]:
+    for run in inputs.clocks["ladder"][block.ladder[0].label]:
         table = stored.CLOCKS.read(run.file())[0]
         halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
     losses = stored.read_losses({run.seed: run.file("losses") for run in inputs.runs})
