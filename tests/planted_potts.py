@@ -17,9 +17,9 @@ from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
 from manybody.io.tables import rows
 from manybody.measure import truths
-from manybody.measure.contacts import apc
+from manybody.measure.contacts import apc, write_known, write_scores
 from manybody.papers.inputs import distinct, with_files
-from manybody.papers.potts import contacts, fig2, fig3, recovery
+from manybody.papers.potts import contacts, fig2, fig3, heads, recovery
 from manybody.theory import replica
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
@@ -294,3 +294,43 @@ def contact_tables(noise=0.1, separation=1, truth=None, couplings=HAMILTONIAN.co
     document = dict(source="planted", model="one-head", seed=0, heads=1, weighted=False)
     both = {"corrected": apc(scores), "as it is": scores}
     return contacts.tables_of(both, document | {"sequences": 3000} | about, truth, separation)
+
+
+# By the number of heads: noise of the scores, and nats a site above the loss of full couplings.
+FAMILY = {"full": (0.05, 0.0), 2: (0.5, 0.2), 8: (0.4, 0.1), 32: (0.1, 0.02)}
+ONE_HEAD = {"full": (0.2, 0.0), 2: (0.05, -0.05), 8: (0.05, -0.04)}
+
+
+def of_heads(**families):
+    """The tables of heads, read from files; `family` and `planted` as `FAMILY`."""
+    fits = {"family": FAMILY, "planted": ONE_HEAD} | families
+    block = {
+        name: dict(
+            source=name,
+            model=f"{name}-full",
+            heads=[f"{name}-{number}" for number in list(of)[1:]],
+            separation=2 if name == "family" else 1,
+        )
+        for name, of in fits.items()
+    }
+    block = heads.Block(truth="list", seed=0, planted=block["planted"], **block["family"])
+    inputs, losses = heads.Inputs.of(block, {}), np.random.default_rng(1).random(50)
+    with TemporaryDirectory() as folder:
+        folder = Path(folder)
+        files = {"known": folder / "known", "hamiltonians": folder / "law"}
+        HAMILTONIAN.save(files["hamiltonians"], {})
+        write_known(files["known"], TRUTH.contacts, TRUTH.known, np.full(TRUTH.known.shape, 3), {})
+        files |= {"models": [], "contacts": []}
+        for run in inputs.models:
+            number = run.model.rpartition("-")[2]
+            number = int(number) if number.isdigit() else number
+            noise, excess = fits[run.source][number]
+            own, document = losses + excess, dict(heads=number)
+            path = folder / run.model
+            scores = contact_tables(noise).scores["as it is"]
+            write_scores(path.with_suffix(".scores"), scores, document)
+            made = write_run(path, {}, own.mean(), 50, held_out=own.tolist())
+            files["models"].append(made)
+            files["contacts"].append(path.with_suffix(".scores"))
+        given = {kind: [str(one) for one in np.atleast_1d(of)] for kind, of in files.items()}
+        return heads.tables(with_files(inputs, given), block)

@@ -34,6 +34,7 @@ TABLES = {
     ("potts", "fig2"): planted_potts.of_figure_2,
     ("potts", "fig3"): planted_potts.of_figure_3,
     ("potts", "recovery"): lambda: planted_potts.of_recovery(6),
+    ("potts", "heads"): planted_potts.of_heads,
     ("potts", "contacts"): lambda: planted_potts.contact_tables(truth=planted_potts.TRUTH),
     ("simplicity", "spectrum"): planted_spectra.of_spectrum,
     ("simplicity", "spectrum_truth"): planted_spectra.beside_truth,

@@ -26,6 +26,7 @@ CONFIGS = (
     ("tiny.yaml",),
     ("truths.yaml",),
     ("order.yaml",),
+    ("heads.yaml",),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),
     ("paper.yaml",),

@@ -21,13 +21,14 @@ from planted_potts import (
     curve_of_losses,
     diverged,
     make,
+    of_heads,
     of_recovery,
     recipe,
 )
 
 from manybody.measure.contacts import precision, write_known, write_scores
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, with_files
-from manybody.papers.potts import contacts, fig2, fig3, recovery, runs
+from manybody.papers.potts import contacts, fig2, fig3, heads, recovery, runs
 from manybody.papers.style import COLUMNS, series
 from manybody.theory import replica
 
@@ -418,3 +419,39 @@ def test_no_single_pair_sets_the_colours_of_the_map():
     both = [contact_tables(0.1), contact_tables(0.1, couplings=couplings)]
     ends = [contacts.draw(one).axes[0].images[0].get_clim()[1] for one in both]
     assert ends[1] < 2 * ends[0]
+
+
+# --- Heads ---------------------------------------------------------------------------------------
+
+
+def test_few_heads_are_compared_with_full_couplings():
+    """Those of the most heads up to 8, by contacts and by the losses of the same sequences."""
+    found = by_name(heads, of_heads())
+    assert {name: claim.verdict for name, claim in found.items()} == {
+        "real": "no",
+        "planted": "yes",
+    }
+    assert part(found["real"], "held-out loss, 8 heads").value == pytest.approx(0.1)
+    assert part(found["real"], "share").value < -0.2
+    worse = of_heads(planted={"full": (0.05, 0), 2: (0.05, -0.1), 8: (0.05, 0.011)})
+    assert by_name(heads, worse)["planted"].verdict == "no"
+    many = of_heads(planted={"full": (0.05, 0), 16: (0.05, 0)})
+    assert by_name(heads, many)["planted"].verdict == "not-run"
+
+
+def test_differences_of_fits_have_the_errors_of_pairs():
+    """Contacts that both fits find, and what a sequence costs both of them, are in no error."""
+    rng = np.random.default_rng(0)
+    losses, more = 5 * rng.random(60), rng.normal(0.02, 0.01, 60)
+    few, full = (
+        heads.Fit(own, np.arange(4), np.array(right, bool))
+        for own, right in ((losses + more, [0, 1, 1, 0]), (losses, [1, 1, 0, 1]))
+    )
+    family = heads.Family("own", 4, full, {8: few})
+    (found, _) = heads.claims(heads.tables_of([family, family]))
+    share, loss = found.parts
+    assert (share.value, share.error) == (-0.25, math.sqrt(3) / 4)
+    assert loss.value == pytest.approx(more.mean())
+    assert loss.error == pytest.approx(more.std(ddof=1) / math.sqrt(60))
+    assert found.verdict == "no"
+    assert share.verdict() == "undecided"

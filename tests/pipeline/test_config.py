@@ -34,6 +34,7 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["truths.yaml"], None),
         (["order.yaml"], {"order"}),
+        (["heads.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
         (["own-text.yaml", "quick.yaml"], {"fig1", "fig3", "fig4", "fig5", "table1"}),
@@ -51,7 +52,9 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "truths.yaml", "order.yaml"])
+@pytest.mark.parametrize(
+    "overlay", ["smoke.yaml", "paper.yaml", "truths.yaml", "order.yaml", "heads.yaml"]
+)
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -147,6 +150,11 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             "models.family-map.training.optimizer.sparsity",
             0.1,
             ["found 0.1 with couplings gremlin", "leave sparsity out"],
+        ),
+        (
+            "models.potts-map.training.optimizer.heads",
+            2,
+            ["heads: found 2 with couplings None, which they are of", "leave heads out"],
         ),
         ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
         ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),

@@ -48,7 +48,8 @@ def test_the_network_has_the_conditionals_of_its_pair_model():
     np.testing.assert_allclose(hidden, alone.logits(tokens)[:, :2], atol=1e-12)
 
 
-def test_weights_are_of_all_sequences_and_the_held_out_loss_is_not(tmp_path):
+@pytest.mark.parametrize("heads", [None, 2])
+def test_weights_are_of_all_sequences_and_the_held_out_loss_is_not(heads, tmp_path):
     tokens, _ = drawn(66, 7)
     about = dict(identity=0.8, gap=0, effective=1.0, aligned="ACDEFGH", numbers=list(range(7)))
     paths = {split: tmp_path / f"{split}.parquet" for split in ("train", "validation", "test")}
@@ -60,23 +61,31 @@ def test_weights_are_of_all_sequences_and_the_held_out_loss_is_not(tmp_path):
     }
     paths["sequence_weights"] = tmp_path / "weights.parquet"
     write_weights(paths["sequence_weights"], weights[54], paths["train"], about)
+    optimizer = RECIPE["optimizer"] | ({"heads": heads} if heads else {})
     manifest = train_files(
-        MODEL, paths, recipe=RECIPE, out=tmp_path / "run", seed=0, init_seed=1, about={}
+        MODEL,
+        paths,
+        recipe=RECIPE | {"optimizer": optimizer},
+        out=tmp_path / "run",
+        seed=0,
+        init_seed=1,
+        about={},
     )
     run = Manifest.read(manifest, "model")
     fits = {}
     for count, some in ((54, train), (66, tokens)):
         family = pair_fit.Family(some, 5, weights[count])
-        fits[count] = pair_fit.solve(family, (0.01 * 6 * 4, 0.01), kind=float).model
+        fits[count] = pair_fit.solve(family, (0.01 * 6 * 4, 0.01), heads=heads, kind=float).model
     found = blocks(run)
     np.testing.assert_allclose(found.couplings, fits[66].couplings, atol=1e-6)
     np.testing.assert_allclose(found.fields, fits[66].fields, atol=1e-6)
     logits = fits[54].logits(held)
     losses = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, held[..., None], 2)[..., 0]
     assert run.about["final"]["validation_loss"] == pytest.approx(losses.mean(), abs=1e-5)
+    np.testing.assert_allclose(run.about["held_out"], losses.mean(axis=1), atol=1e-5)
     scores, said = score_run(manifest, paths["train"])
     np.testing.assert_allclose(scores, found.norms(0))
-    assert said["heads"] == "full"
+    assert said["heads"] == (heads or "full")
     assert said["sequences"] == 66
     assert said["effective"] == pytest.approx(weights[66].sum())
     network = load_model(manifest).double()

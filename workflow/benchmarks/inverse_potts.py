@@ -1,9 +1,8 @@
 """Couplings inferred by factored attention against those by full pseudo-likelihood (plm).
 
-Both are fitted by the same optimiser on the same compiled pass over the sequences. plm gets the
-ridge, of `RIDGES`, at which its scores correlate best with the truth: more than it could know. Its
-blocks and those of the heads are scored alike: Frobenius norm in the zero-sum gauge, with (APC) and
-without average-product correction. Planted are
+plm is `pair_fit`, a free block a pair, with the ridge, of `RIDGES`, at which its scores correlate
+best with the truth: more than it could know. Its blocks and those of the heads are scored alike:
+Frobenius norm in the zero-sum gauge, with (APC) and without average-product correction. Planted are
 
 - couplings J_ij U_ab, the contact map and stored U of the source `potts`, beta 1.707, where one
   head is the right form;
@@ -18,7 +17,6 @@ import time
 
 import numpy as np
 
-from benchmarks import plm
 from benchmarks.harness import row
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
@@ -26,15 +24,14 @@ from manybody.data.pair_model import PairModel
 from manybody.data.potts import contact_map, stored_colours
 from manybody.measure import contacts
 from manybody.sampling import pair_chains
-from manybody.training import pseudolikelihood as pl
+from manybody.training import pair_fit, pseudolikelihood as pl
 
 BETA = 1.707
 LENGTH = COLOURS = 20
 FACTORISED, DENSE = 3000, 5000  # sequences
 CONTACTS, SCALE = 40, 1.0  # dense pairs, and the standard deviation of their entries
 SWEEPS = 200
-RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)  # of plm
-PLM = dict(iterations=40)
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)  # of plm: half of it times the squared J and h, a site
 ONE = dict(heads=1, ridge=1e-4, iterations=80)
 SPARSE = dict(heads=1, sparsity=3e-4, ridge=1e-4, iterations=40)
 HEADS = dict(heads=80, ridge=3e-4, iterations=50, fields=True)
@@ -92,12 +89,12 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
     """Rows on one sample: tokens (N, L), and the true scores (L, L)."""
     _compile(settings)
     counted = pl.Counted(tokens, COLOURS)
-    fit = plm.fit_sparse if "sparsity" in settings else pl.fit_heads
+    fit = fit_sparse if "sparsity" in settings else pl.fit_heads
     ours, mine = _timed(lambda: fit(counted, **settings))
     found = quality(scores(ours.model.couplings), truth)
     fits = []
     for ridge in RIDGES:
-        full, seconds = _timed(lambda ridge=ridge: plm.fit_full(counted, ridge, **PLM))
+        full, seconds = _timed(lambda ridge=ridge: fit_full(tokens, ridge))
         fits.append((quality(scores(full.model.couplings), truth), ridge, seconds))
     best, ridge, seconds = max(fits, key=lambda one: one[0]["r F"])
     heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
@@ -108,9 +105,48 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
 
 
 def _compile(settings: dict) -> None:
-    few = pl.Counted(np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH)), COLOURS)
-    pl.fit_heads(few, heads=settings["heads"], iterations=1)
-    plm.fit_full(few, iterations=1)
+    few = np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH))
+    pl.fit_heads(pl.Counted(few, COLOURS), heads=settings["heads"], iterations=1)
+    fit_full(few, RIDGES[0])
+
+
+def fit_full(tokens: np.ndarray, ridge: float) -> pair_fit.Fit:
+    """The least mean loss a site plus ridge / 2 times the squared J, of ordered pairs, and h."""
+    family = pair_fit.Family(tokens, COLOURS)
+    return pair_fit.solve(family, (ridge * tokens.size, ridge * tokens.size / 2))
+
+
+def fit_sparse(
+    counted: pl.Counted,
+    sparsity: float = 3e-4,
+    ridge: float = 1e-4,
+    iterations: int = 40,
+    **settings,
+) -> pl.Fit:
+    """Heads without fields whose A is sparse, for sites of which few pairs interact.
+
+    From `fit_heads` (which gets `settings`) it minimises the mean loss plus sparsity times the sum
+    of |A| plus ridge / 2 times the squared V. Each of the two stages has as many iterations.
+    """
+    dense = pl.fit_heads(counted, ridge=ridge, iterations=iterations, **settings)
+    attention, values = dense.model.attention, dense.model.values
+    shapes, size = [attention.shape, values.shape], attention.size
+    scale = 1.0 / (counted.total * counted.length)
+
+    def model(vector: np.ndarray) -> pl.Heads:
+        return pl.Heads(*pl.split(vector, shapes), dense.model.fields)
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, gradients = pl.loss_and_gradients(counted, model(vector))
+        own = vector[size:]
+        gradient = scale * np.concatenate([gradients.attention.ravel(), gradients.values.ravel()])
+        gradient[size:] += ridge * own
+        return scale * loss + 0.5 * ridge * (own @ own), gradient
+
+    start = np.concatenate([attention.ravel(), values.ravel()])
+    found = pl.minimize_l1(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
+    loss = scale * pl.loss_and_gradients(counted, model(found.x))[0]
+    return pl.Fit(model=model(found.x), loss=float(loss), iterations=int(found.nit))
 
 
 def _timed(fit) -> tuple[pl.Fit, float]:

@@ -58,6 +58,11 @@ class Lbfgs(Block):
         "three splits; the held-out loss is that of a second fit, to the training split.",
         None,
     )
+    heads: Count = key(
+        "Of such couplings those of so many heads, J_ij(a, b) = sum_h (A_ij V_ab + A_ji V_ba) / 2; "
+        "any by default.",
+        None,
+    )
     sparsity: Positive = key(
         "One layer of free attention: in a second stage, of `steps` iterations at most too, this "
         "times the sum of |A| takes the place of the ridge on A. Leave it out where most pairs "
@@ -69,6 +74,7 @@ class Lbfgs(Block):
         Condition("ridge", given, {"couplings": None}, expected="a number"),
         Condition("ridge", None, {"couplings": given}),
         Condition("sparsity", None, {"couplings": given}),
+        Condition("heads", None, {"couplings": None}, "which they are of"),
     )
 
 

@@ -51,7 +51,8 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
     gap, full = sequences.about.get("gap"), models.about(run.about["description"]).full
     if full:
-        scores, heads = blocks(run).norms(gap), "full"
+        scores = blocks(run).norms(gap)
+        heads = run.about["recipe"]["optimizer"].get("heads", "full")
     else:
         attention, values = factors(run)
         scores, heads = frobenius(attention, values, gap), len(attention)

@@ -102,7 +102,8 @@ def fit(
 
 class FullFit:
     """Full couplings by `pair_fit`: those of a fit to the training sequences, of which the history
-    has the held-out loss, and those of a fit to all sequences, which are kept."""
+    has the held-out loss, and those of a fit to all sequences, which are kept. The manifest's
+    `held_out` has the held-out loss of each sequence."""
 
     def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
         self.settings, self.data, self.out = settings, data, out
@@ -123,8 +124,10 @@ class FullFit:
         model, found = self._fitted(self.train, weights, "held out")
         end = (found.iterations, found.passes, None if weights is None else torch.tensor(weights))
         rows = _rows(model, _tensor(self.train), self.validation, *end)
-        model, _ = self._fitted(together, every, "all sequences")
+        sums = sequence_sums(model, self.validation)
         about = {"data": self.fingerprints, "sequences": len(together)}
+        about["held_out"] = (sums.loss_sum / sums.predictions).tolist()
+        model, _ = self._fitted(together, every, "all sequences")
         about["effective"] = float(len(together) if every is None else every.sum())
         _write_run(self.out, model, {**self.settings, **about}, rows)
         self.resume.clear()
@@ -134,10 +137,9 @@ class FullFit:
         recipe, description = self.settings["recipe"], self.settings["description"]
         family = pair_fit.Family(tokens, description["vocabulary"], weights)
         strengths = pair_fit.penalty(family, recipe["optimizer"]["couplings"]), pair_fit.STRENGTH
-        kind = np.dtype(recipe["precision"]).type
-        found = pair_fit.solve(
-            family, strengths, recipe["threads"], recipe["steps"], kind=kind, label=f"fit, {what}"
-        )
+        heads, kind = recipe["optimizer"].get("heads"), np.dtype(recipe["precision"]).type
+        most, label = (recipe["threads"], recipe["steps"]), f"fit, {what}"
+        found = pair_fit.solve(family, strengths, *most, heads=heads, kind=kind, label=label)
         model = models.build(description)
         model.take(found.model)
         return model, found

@@ -309,6 +309,7 @@ def _draw_ranks(axes, tables: Tables) -> None:
 def caption(inputs: Inputs, block: Block) -> str:
     source, model = inputs.source, inputs.model
     recipe = model["training"]["optimizer"]
+    heads = recipe.get("heads") or model.get("heads") or 1
     origin = f"the alignment *{source['file']}*" if "file" in source else block.source
     given = "planted pairs" if inputs.planted else ""
     if inputs.known:
@@ -325,7 +326,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
         f"{shown}\n\n"
-        f"One layer of {_couplings(model.get('heads') or 1)} on {origin}, run {block.seed}, "
+        f"One layer of {_couplings(heads)} on {origin}, run {block.seed}, "
         f"{recipe['name'].upper()}{weights}. The score of a pair is the Frobenius norm of its "
         "couplings in the zero-sum gauge, without the gap; the average product correction takes "
         "off what both sites have in common with all others.\n"
