@@ -435,8 +435,8 @@ def test_few_heads_are_compared_with_full_couplings():
     assert part(found["real"], "share").value < -0.2
     worse = of_heads(planted={"full": (0.05, 0), 2: (0.05, -0.1), 8: (0.05, 0.011)})
     assert by_name(heads, worse)["planted"].verdict == "no"
-    many = of_heads(planted={"full": (0.05, 0), 16: (0.05, 0)})
-    assert by_name(heads, many)["planted"].verdict == "not-run"
+    many = of_heads(planted={"full": (0.05, 0), 16: (0.05, 0), 32: (0.05, 0.1)})
+    assert by_name(heads, many)["planted"].verdict == "yes"
 
 
 def test_differences_of_fits_have_the_errors_of_pairs():
@@ -444,8 +444,8 @@ def test_differences_of_fits_have_the_errors_of_pairs():
     rng = np.random.default_rng(0)
     losses, more = 5 * rng.random(60), rng.normal(0.02, 0.01, 60)
     few, full = (
-        heads.Fit(own, np.arange(4), np.array(right, bool))
-        for own, right in ((losses + more, [0, 1, 1, 0]), (losses, [1, 1, 0, 1]))
+        heads.Fit(own, np.array(pairs))
+        for own, pairs in ((losses + more, [-1, 7, 8, -1]), (losses, [4, 7, -1, 9]))
     )
     family = heads.Family("own", 4, full, {8: few})
     (found, _) = heads.claims(heads.tables_of([family, family]))
