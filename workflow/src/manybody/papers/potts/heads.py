@@ -108,7 +108,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         fits = {}
         for run, scored in zip(inputs.models, inputs.contacts, strict=True):
             if run.source == part.source:
-                frame, about = measured.read_scores(scored.file())
+                frame, about = measured.CONTACTS.read(scored.file())
                 scores = measured.as_matrix(frame, "apc", about["length"])
                 pairs = measured.best_pairs(scores, part.separation, truth.known)
                 numbers = np.ravel_multi_index(pairs, scores.shape)
