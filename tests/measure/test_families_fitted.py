@@ -183,6 +183,25 @@ def test_what_was_fitted_is_not_fitted_again(rna, fits, tmp_path, monkeypatch):
     assert len(fits) == 4
 
 
+def test_pairs_of_columns_with_many_gaps_are_scored_by_a_fit_of_all_columns(rna, fits, tmp_path):
+    family, truth = measured.opened(rna, None, reference="r20/5-28")
+    path = tmp_path / "all.safetensors"
+    every = measured.of_all_columns(family, model_of(family, STEM), path)
+    assert every.about["columns"] == list(range(1, LENGTH + 1))
+    assert (every.length, every.about["reference"]) == (LENGTH, "r20/5-28")
+    measured.of_all_columns(family, model_of(family, STEM), path)
+    assert fits == [30]  # once, and none to sequences that are held out
+    whole = families.read(rna, occupancy=0)
+    model = model_of(whole, STEM)
+    assert measured.of_all_columns(whole, model, None) is model
+
+    pair = (COLUMN - 1, 18)
+    scored = model_of(whole, [pair, *STEM])
+    found = measured.found_in(family, model_of(family, STEM), truth, scored=scored)
+    assert found.best[:2] == [pair, STEM[0]]
+    assert found.precision["pairs"].tolist()[:3] == [4, 12, 24]
+
+
 def test_more_memory_than_there_is_is_refused_beforehand(rna, monkeypatch):
     family = families.read(rna)
     assert "the fit needs about 0.30 GB" in measured.memory(family)
@@ -208,17 +227,18 @@ def test_many_families_go_on_past_those_that_fail(rna, fits, tmp_path):
         == {*measured.TABLES}
         == {p.name for p in (out / "rna").glob("[!f]*")} | {"family.fasta"}
     )
-    assert fits == [30]
+    assert fits == [30] * 2  # the model's columns, and all
+    assert [row["pairs"] for row in good["precision"]][:3] == [4, 12, 24]
     assert measured.fit_many(entries, out, options, "code") == records
-    assert fits == [30]
+    assert fits == [30] * 2
     (out / "rna" / "contacts.csv").write_text("altered")
     assert measured.fit_many(entries, out, options, "code") == records
     measured.fit_many(entries, out, options, "other code")
-    assert fits == [30, 30, 30]
+    assert fits == [30] * 6
     entries[1]["sequences"] = "new.fasta"  # whose energies need the model
     assert measured.MODEL in measured.fit_many(entries, out, options, "other code")[1]["files"]
     measured.fit_many(entries, out, options, "other code")
-    assert fits == [30] * 4
+    assert fits == [30] * 8
     rna.write_text("# STOCKHOLM 1.0\nr MKL\n//\n")
     assert "failed" in measured.fit_many(entries, out, options, "code")[1]
     assert not list((out / "rna").iterdir())

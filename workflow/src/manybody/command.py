@@ -155,7 +155,9 @@ def family(
     if effects:  # refused before the fit, if it has to be
         mutations.effects(measured.blank(found), effects, offset)
     model = measured.fitted(found, folder / measured.MODEL, threads, f"Fitting {name}")
-    result = measured.found_in(found, model, truth, separation)
+    every = folder / measured.ALL_COLUMNS
+    scored = measured.of_all_columns(found, model, every, threads, f"Fitting {name}")
+    result = measured.found_in(found, model, truth, separation, scored)
     measured.write_tables(result, folder)
     page.draw(result, folder)
     asked = model, found.tokens, found.weights, effects, offset, folder / page.SCAN

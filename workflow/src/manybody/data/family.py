@@ -102,7 +102,8 @@ def _left_out(
         f"{left_out['sequences']} sequences left out, with residues in less than {coverage:.0%} "
         f"of the columns of {whole['reference']}",
         f"{left_out['columns']} columns left out, in which less than {occupancy:.0%} of the "
-        f"sequences have a residue{': ' * bool(len(gone))}{ranges(gone.tolist())}",
+        f"sequences have a residue{': ' * bool(len(gone))}{ranges(gone.tolist())}"
+        + "; another fit, of all columns, scores their pairs" * bool(len(gone)),
     ]
 
 

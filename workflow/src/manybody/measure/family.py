@@ -2,7 +2,8 @@
 
 The model is fitted to all sequences by pseudo-likelihood (docs/science/potts.md, section 5). A fit
 to four fifths of them, whole clusters of similar sequences, says what the couplings are worth for
-the others. Scores and contacts are of columns of the file.
+the others. Scores and contacts are of columns of the file: where the model lacks some, as these
+have too many gaps, pairs are scored by another fit that has all.
 """
 
 import hashlib
@@ -35,6 +36,7 @@ NEAREST = {"protein": 6, "rna": 4, "dna": 4}
 PARTS = (5, 2, 1)  # the best L / n pairs count
 BRACKETS = ("()", "[]", "{}", "<>", "Aa", "Bb", "Cc", "Dd")
 MODEL, RECORD = "model.safetensors", "family.json"
+ALL_COLUMNS = "all-columns.safetensors"  # the fit that scores pairs, where `MODEL` lacks columns
 LEARNED = "boltzmann"  # the folder in that of a family that has the model of Boltzmann learning
 TABLES = ("contacts.csv", "precision.csv", "contacts.rr", "family.fasta")
 SHOWN = 5  # best pairs that are named
@@ -52,7 +54,8 @@ class Truth:
 @dataclass(frozen=True)
 class Found:
     """A family, its model, scores (L, L) of all columns of the file before and after the average
-    product correction, nan where a column is left out, and how many of the best pairs are contacts.
+    product correction, nan of columns without residues, and how many of the best pairs are
+    contacts.
 
     precision: a row each of `separation`, `part` (L/5), `pairs`, `share`, `error` (binomial) and
     `chance`, the share of all these pairs; empty where nothing is known.
@@ -71,7 +74,7 @@ class Found:
         """The best L / 2 pairs (from 0) of columns at least `separation` apart."""
         known = np.isfinite(self.scores)
         first, second = contacts.best_pairs(self.scores, self.separation, known)
-        count = self.model.length // 2
+        count = np.isfinite(self.scores).any(axis=0).sum() // 2
         return list(zip(first[:count].tolist(), second[:count].tolist(), strict=True))
 
 
@@ -117,15 +120,15 @@ def memory(family: Family) -> str:
     """A sentence on the memory of the fit; `Refusal` where the machine has less."""
     import psutil
 
-    # The model of all sequences stays while the fit apart runs.
+    # The model of all sequences stays while the other fits run, of which one has all columns.
     model = blank(family).couplings.size * 4
-    needed = PROGRAM + model + pair_fit.memory(len(family.about["columns"]), family.vocabulary)
+    needed = PROGRAM + model + pair_fit.memory(family.about["width"], family.vocabulary)
     there = psutil.virtual_memory().total
     said = f"the fit needs about {needed / 2**30:.2f} GB of memory"
     if needed > there:
         raise Refusal(
-            f"{family.about['file']}: {said}, this machine has {there / 2**30:.1f} GB; leave out "
-            "columns (raise `occupancy`), or take a larger machine"
+            f"{family.about['file']}: {said}, this machine has {there / 2**30:.1f} GB; give "
+            "a file of fewer columns, or take a larger machine"
         )
     return said
 
@@ -152,6 +155,24 @@ def fitted(
         if path:
             model.save(path)
     return model
+
+
+def of_all_columns(
+    family: Family, model: PairModel, path: Path | None, threads: int = 1, label: str = ""
+) -> PairModel:
+    """The model that scores pairs: of all columns of the file in which any sequence has a residue.
+    It is `model` where this lacks none, else another fit, kept in the file `path` as `fitted` does.
+
+    Contacts of columns with many gaps are found as well as others, since gaps are no input.
+    """
+    about = family.about
+    if not about["left_out"]["columns"]:
+        return model
+    options = {key: about[key] for key in ("reference", "coverage", "identity")}
+    every = read(
+        about["file"], about["format"], about["kind"], occupancy=0.0, threads=threads, **options
+    )
+    return fitted(every, path, threads, f"{label}, all columns" if label else "", apart=False)
 
 
 def blank(family: Family) -> PairModel:
@@ -278,20 +299,25 @@ def three_body(family: Family, threads: int) -> str:
 
 
 def found_in(
-    family: Family, model: PairModel, truth: Truth | None, separation: int | None = None
+    family: Family,
+    model: PairModel,
+    truth: Truth | None,
+    separation: int | None = None,
+    scored: PairModel | None = None,
 ) -> Found:
-    """What a model says of a family; pairs nearer than `separation` columns do not count, by
-    default 6 of proteins and 4 of RNA and DNA."""
+    """What a model says of a family, and `scored`, by default the same, of its pairs; pairs nearer
+    than `separation` columns do not count, by default 6 of proteins and 4 of RNA and DNA."""
     separation = NEAREST[family.about["kind"]] if separation is None else separation
-    norms = model.norms(alignment.GAP)
+    scored = scored or model
+    norms, sites = scored.norms(alignment.GAP), np.array(scored.about["columns"]) - 1
     raw, scores = np.full((2, *2 * [len(family.whole["numbers"])]), np.nan)
-    raw[np.ix_(family.sites, family.sites)] = norms
-    scores[np.ix_(family.sites, family.sites)] = contacts.apc(norms)
+    raw[np.ix_(sites, sites)] = norms
+    scores[np.ix_(sites, sites)] = contacts.apc(norms)
     rows = []
     if truth is not None:
         known = truth.known & np.isfinite(scores)
         for apart in dict.fromkeys((separation, *(far for far in FAR if far > separation))):
-            rows += _precision(scores, truth.contacts, known, apart, model.length)
+            rows += _precision(scores, truth.contacts, known, apart, scored.length)
     columns = ["separation", "part", "pairs", "share", "error", "chance"]
     return Found(family, model, raw, scores, separation, truth, pd.DataFrame(rows, columns=columns))
 
@@ -446,7 +472,8 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
     model = fitted(family, out / MODEL if models else None, apart=options["held_out"])
-    found = found_in(family, model, truth, options["separation"])
+    scored = of_all_columns(family, model, None)
+    found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out)
     files = {name: sha256(out / name) for name in TABLES + models}
     document = record(found) | dict(name=entry["name"], made=made, files=files)
