@@ -31,7 +31,7 @@ def test_options_load_nothing_heavy():
     code = f"""
 import sys
 from manybody.data import kinds
-from manybody.config import sources
+from manybody.config import corpora
 found = [name for name in {HEAVY} if name in sys.modules]
 sys.exit(', '.join(found) or 0)
 """

@@ -103,7 +103,8 @@ def _left_out(
         f"of the columns of {whole['reference']}",
         f"{left_out['columns']} columns left out, in which less than {occupancy:.0%} of the "
         f"sequences have a residue{': ' * bool(len(gone))}{ranges(gone.tolist())}"
-        + "; another fit, of all columns, scores their pairs" * bool(len(gone)),
+        + "; another fit, of all columns, scores their pairs"
+        * bool(len(gone)),
     ]
 
 
