@@ -101,7 +101,7 @@ CLOCKS = Table(
             ("order", pa.int64()),
             ("information", pa.float64()),  # c_e, nats a site
             ("nested", pa.bool_()),
-            ("gap", pa.float64()),  # K_e, nats
+            ("gap", pa.float64()),  # K_e, nats; NaN of a term that shares sites
             ("share", pa.float64()),  # S_k of all terms of its order
             ("own_share", pa.float64()),  # the same of the term alone
         ]

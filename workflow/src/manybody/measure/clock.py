@@ -6,9 +6,9 @@ With p the law and its exact conditionals, q_t the student's, of a term e of ord
     share  S_k(t) = [L_p'(q_t) - L_p(q_t)] / [L_p'(p) - L_p(p)],
 
 L_p the loss under p of the conditionals of another, summed over sites, and p' the law without its
-terms of order k. K_e falls from c_e to 0 if no other term has the sites of e. S_k is for terms that
-share sites: 0 for the conditionals of p', 1 for those of p. Without one term e alone in place of
-all of its order, the share is the student's half-logit over J_e if symbols are spins. A causal
+terms of order k. K_e falls from c_e to 0; it is NaN for a term that shares sites with others, for
+which S_k stands: 0 for the conditionals of p', 1 for those of p. A term's own share is the same
+with p' the law without that term alone; of spins it is the student's half-logit over J_e. A causal
 student is asked for the last site of each term alone.
 """
 
@@ -81,7 +81,7 @@ class Clock:
         self.conditionals = np.exp(own)
         self.least = (self.conditionals * own).sum(axis=2)
         self.weights = {
-            term: weights
+            term: np.full(len(weights), np.nan)
             if uses[list(law.sites[term])].max() > 1
             else _stratified(law, term, tokens, weights)
             for term in self.terms
