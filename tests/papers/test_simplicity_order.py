@@ -12,6 +12,7 @@ from enumerated import all_states
 from manybody.data.code import CodeLaw
 from manybody.io import tables as stored
 from manybody.measure import clock
+from manybody.papers import style
 from manybody.papers.inputs import with_files
 from manybody.papers.simplicity import order
 from manybody.pipeline.check import check
@@ -60,17 +61,30 @@ def test_of_three_students_at_equal_information_one_claim_is_judged():
 @pytest.mark.long
 def test_an_order_that_no_student_learns_has_no_factor():
     """Its times stay in the fit of the ladder, which other laws of it make finite."""
-    times = planted_order.times(3, ["ladder", "controls"])
-    lost = (times["cell"].isin(["SGD", "c = 0.05"])) & (times["order"] == 3)
+    times = planted_order.times(3)
+    lost = times["cell"].isin(["SGD", "c = 0.05", "L = 24"]) & (times["order"] == 3)
+    lost |= times["nested"] | (times["cell"] == "quads")
     tables = order.tables_of(times.assign(reached=times["reached"] & ~lost), bootstraps=20)
     claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
-    assert claims["controls"].verdict == "undecided"
+    for name in ("controls", "foothold", "beside"):
+        assert claims[name].verdict == "undecided"
+        assert np.isnan(claims[name].low)
+    medians = style.series(tables.drawn, "a, median", "L = 24").set_index("x")["y"]
+    assert np.isfinite(medians[2])
+    assert np.isnan(medians[3])  # only a bound
     assert claims["order-alone"].verdict == "no"  # by the law whose pairs tell least
     assert "log-linear" not in claims
     assert np.isfinite(claims["exchange"].value)
     factors = tables.drawn[tables.drawn["panel"] == "b"].set_index("series")["y"]
     assert np.isnan(factors["SGD"])
     order.draw(tables)
+
+
+@pytest.mark.long
+def test_intervals_that_tell_little_confirm_neither_a_form_nor_clones():
+    tables = order.tables_of(planted_order.times(2, ["ladder"]), {"all": (5.0, 2.0, 6.0)}, None, 9)
+    claims = {one.id.rpartition("/")[2]: one.verdict for one in order.claims(tables)}
+    assert claims["log-linear"] == claims["clones"] == "undecided"
 
 
 def test_students_that_learn_nothing_leave_all_undecided():

@@ -59,11 +59,18 @@ class Fit(NamedTuple):
         """A coefficient with its error and half width."""
         return self.interval(self.beta[column], self.draws[column])
 
-    def exchange(self, order: str = "order", information: str = "information"):
-        """log r* = b / |g|, by how much more information makes up for one order, with its error
-        and half width."""
-        ratio = self.beta[order] / abs(self.beta[information])
-        return self.interval(ratio, self.draws[order] / np.abs(self.draws[information]))
+    def exchange(self) -> tuple[float, float, float]:
+        """log r* = -b / g, by how much more information makes up for one order, with its error and
+        half width. NaN where more information makes a term no earlier."""
+        g = self.beta["information"]
+        ratio = -self.beta["order"] / g if g < 0 else math.nan
+        return self.interval(ratio, -self.draws["order"] / self.draws["information"])
+
+
+def kinds(times: pd.DataFrame) -> np.ndarray:
+    """Numbers (N,) of the kinds of terms: of one cell, order and information, nested or not."""
+    told = times["information"].map("{:.3g}".format)  # a law's own values differ by rounding
+    return times.groupby(["cell", "order", told, "nested"]).ngroup().to_numpy()
 
 
 def columns_of(times: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -126,26 +133,29 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
     """The chance of contrasts so far from the log-linear form, if it holds, and how many it leaves.
 
     Within each cell every kind of term has its own contrast with the first kind; the columns that
-    fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2.
+    fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2. The
+    chance is NaN where a cell has one student.
     """
     from scipy.special import fdtrc
 
-    kinds = times.groupby(["cell", "order", "information", "nested"]).ngroup().to_numpy()
-    cells = times["cell"].to_numpy()
+    kind_of, cells = kinds(times), times["cell"].to_numpy()
     line = np.column_stack([*columns_of(times).values()])
     free, rows = {}, []
     for cell in pd.unique(times["cell"]):
-        first, *others = np.unique(kinds[cells == cell])
+        first, *others = np.unique(kind_of[cells == cell])
         for kind in others:
-            free[str(kind)] = (kinds == kind).astype(float)
-            rows.append(line[kinds == kind][0] - line[kinds == first][0])
+            free[str(kind)] = (kind_of == kind).astype(float)
+            rows.append(line[kind_of == kind][0] - line[kind_of == first][0])
     fit = fitted(times, free, bootstraps)
-    root = np.linalg.cholesky(np.atleast_2d(np.cov(list(fit.draws.values()))))
+    degrees, students = len(rows) - line.shape[1], times.groupby("cell")["student"].nunique()
+    if fit.students < 2:
+        return math.nan, degrees
+    covariance = np.atleast_2d(np.cov(list(fit.draws.values())))
+    root = np.linalg.cholesky(covariance * fit.students / (fit.students - 1))
     whole, given = (
         np.linalg.solve(root, part) for part in (np.array([*fit.beta.values()]), np.array(rows))
     )
     left = whole - given @ np.linalg.lstsq(given, whole, rcond=None)[0]
-    degrees, students = len(rows) - line.shape[1], times.groupby("cell")["student"].nunique()
     n = int((students - 1).sum()) + 1
     chance = fdtrc(degrees, n - degrees, left @ left * (n - degrees) / (degrees * (n - 1)))
     return float(chance), degrees

@@ -29,6 +29,7 @@ STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 HALF = 0.5  # of what there is to learn, at the times that are drawn
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
 LIKE = 0.05  # chance below which the log-linear form is refused
+WIDEST = math.log(2)  # half width of an interval that still tells whether a form or clone fits
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
 FACTORS = (0.1, 0.3, 1, 3, 10, 30)
 LENGTHS = (style.ORDERS[2], style.ORDERS[4], style.ORDERS[6])  # colours
@@ -125,6 +126,12 @@ class Estimate(NamedTuple):
     half: float
 
     @property
+    def name(self) -> str:
+        """The label, with what else tells it from the other estimates of its cell."""
+        note = f", {self.what}" if self.what == "foothold" else ""
+        return self.label + note + ("" if self.left == HALF else f", {self.left:.0%} left")
+
+    @property
     def equal(self) -> bool:
         """True of what an order costs at equal information."""
         return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
@@ -156,7 +163,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def read_times(inputs: Inputs) -> pd.DataFrame:
-    """Times of all terms, by K_e, or by the term's own share where terms have sites in common."""
+    """Times of all terms, by K_e, or by the terms' own shares where some have sites in common."""
     from manybody.measure import clock
 
     parts = []
@@ -164,7 +171,7 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
         for label, runs in cells.items():
             for run in runs:
                 table = stored.CLOCKS.read(run.file())[0]
-                by = "own_share" if table["nested"].any() else "gap"
+                by = "own_share" if table["gap"].isna().any() else "gap"
                 found = clock.times(table, by)
                 nested = found["nested"] & (found["order"] > found["order"].min())
                 parts.append(found.assign(nested=nested, group=group, cell=label, student=run.seed))
@@ -225,10 +232,13 @@ def tables_of(
 ) -> style.Tables:
     """The tables of these times."""
     ladder = times[(times["left"] == HALF) & (times["group"] == "ladder")]
-    several = ladder["cell"].nunique() > 2
+    several, columns = ladder["cell"].nunique() > 2, order_times.columns_of(ladder)
+    # Cells without a finite contrast bound the coefficients; the others have to tell them all.
+    finite = order_times.columns_of(ladder.groupby("cell").filter(_told))
+    reached = ladder["reached"] & (finite.keys() == columns.keys())
     found = Found(
         times,
-        order_times.fitted(ladder, order_times.columns_of(ladder), bootstraps),
+        order_times.fitted(ladder.assign(reached=reached), columns, bootstraps),
         order_times.form(ladder, bootstraps) if several and _told(ladder) else None,
         [*estimates(times, bootstraps)],
         dict(clones or {}),
@@ -238,8 +248,13 @@ def tables_of(
 
 
 def _told(rows: pd.DataFrame) -> bool:
-    """True if some time of each order of each cell is reached; else it has no finite contrast."""
-    return bool(rows.groupby(["cell", "order"])["reached"].any().all())
+    """True if some time of each kind of term is reached; else it has no finite contrast."""
+    return bool(rows["reached"].groupby(order_times.kinds(rows)).any().all())
+
+
+def _finite(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows; as if no time were reached, so that a fit is NaN, where they tell no contrast."""
+    return rows.assign(reached=rows["reached"] & _told(rows))
 
 
 def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
@@ -250,11 +265,11 @@ def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
         # In one law of the ladder order and information go together: x says which.
         columns = order_times.columns_of(rows.assign(information=order_times.REFERENCE))
         told = rows.sort_values("order")["information"]
-        fit = order_times.fitted(rows, columns, bootstraps) if _told(rows) else None
+        fit = order_times.fitted(_finite(rows), columns, bootstraps)
         for column in columns:
             what = "foothold" if column == "nested" else column
-            found = fit.of(column) if fit else (math.nan, math.nan, math.inf)
-            yield Estimate(cell, group, what, left, told.iloc[0] / told.iloc[-1], *found)
+            x = told.iloc[0] / told.iloc[-1]
+            yield Estimate(cell, group, what, left, x, *fit.of(column))
     high = times[(times["group"] == "alone") & (times["left"] == HALF)]
     high = high[high["order"] == high["order"].max()]
     alone, *others = dict.fromkeys(high["cell"]) or [None]
@@ -262,7 +277,8 @@ def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
         pair = high[high["cell"].isin([alone, other])]
         students = pair["cell"] + pair["student"].astype(str)
         columns = {"beside": (pair["cell"] == other).to_numpy(float)}
-        fit = order_times.fitted(pair.assign(cell="", student=students), columns, bootstraps)
+        pair = _finite(pair).assign(cell="", student=students)
+        fit = order_times.fitted(pair, columns, bootstraps)
         yield Estimate(f"{other} / {alone}", "alone", "beside", HALF, 1.0, *fit.of("beside"))
 
 
@@ -274,7 +290,8 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
         for reached, part in mine.groupby("reached"):
             series = cell if reached else f"{cell}, not reached"
             yield style.points("a", series, part["student"], part["order"], part["time"])
-        medians = mine.groupby("order")["time"].median()
+        medians = mine.groupby("order").agg({"time": "median", "reached": "mean"})
+        medians = medians["time"].where(medians["reached"] > 0.5)  # else it is only a bound
         yield style.points("a, median", cell, "all", medians.index, medians)
     beta = found.ladder.beta
     laws = [one for one in found.estimates if one.group == "ladder" and one.left == HALF]
@@ -301,9 +318,7 @@ def _costs(found: Found) -> dict[str, tuple[float, float, float]]:
         named["all laws of the ladder"] = found.ladder.of("order")
     for one in found.estimates:
         if one.equal or one.what != "order":
-            note = f", {one.what}" if one.what == "foothold" else ""
-            note += "" if one.left == HALF else f", {one.left:.0%} left"
-            named[one.label + note] = one.value, one.error, one.half
+            named[one.name] = one.value, one.error, one.half
     return named
 
 
@@ -315,7 +330,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
     def parts(make, what: str, *groups: str, equal: bool = False):
         return [
-            make(f"log of the factor, {one.label}", one.value, one.error, 0.0, half=one.half)
+            make(f"log of the factor, {one.name}", one.value, one.error, 0.0, half=one.half)
             for one in found.estimates
             if one.what == what and one.group in groups
             if (one.equal if equal else one.left == HALF)
@@ -325,6 +340,10 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     value, error, half = found.ladder.exchange() if several else [math.nan] * 3
     chance, degrees = found.chance or (math.nan, 0)
     inside = [abs(seen - told) <= width for told, width, seen in found.clones.values()]
+    wide = [width > WIDEST for _, width, _ in found.clones.values()]
+    vague = any(
+        one.half > WIDEST for one in found.estimates if one.group == "ladder" and one.left == HALF
+    )
     given = {
         "equal-information": (
             "At equal information a term of higher order is learned later",
@@ -343,10 +362,19 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "log-linear": (
             "log t is linear in the order and in the log of the information",
-            [records.above(f"chance, {degrees} degrees of freedom", chance, 0.0, LIKE)]
+            [
+                records.above(
+                    f"chance, {degrees} degrees of freedom",
+                    chance,
+                    0.0,
+                    LIKE,
+                    unusable="a law's interval is wider" if vague and chance > LIKE else "",
+                )
+            ]
             if found.chance
             else [],
-            f"deviations as large have a chance above {LIKE:g}",
+            f"deviations as large have a chance above {LIKE:g}, where the interval of each law is "
+            "within a factor of two either way",
         ),
         "controls": (
             "Other recipes and students learn the higher order later too",
@@ -365,10 +393,19 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "clones": (
             "Times of saturation on clones follow from the times of terms",
-            [records.above(f"{sum(inside)} of {len(inside)}", np.mean(inside), 0.0, COVERED)]
+            [
+                records.above(
+                    f"{sum(inside)} of {len(inside)}",
+                    np.mean(inside),
+                    0.0,
+                    COVERED,
+                    half=np.mean(np.logical_and(inside, wide)),
+                )
+            ]
             if inside
             else [],
-            f"more than {COVERED:.0%} lie in their 95 % intervals",
+            f"more than {COVERED:.0%} lie in their 95 % intervals; of those that are wider than a "
+            "factor of two either way it is not known",
         ),
     }
     given = {name: one for name, one in given.items() if one[1]}
@@ -458,17 +495,24 @@ DRAWN = {"a": _draw_orders, "b": _draw_costs, "c": _draw_information, "d": _draw
 
 def caption(inputs: Inputs, block: Block) -> str:
     first, more = block.ladder[0], ""
+    if block.nested:
+        more += (
+            "*foothold*: what a lower term inside changes. Where terms share sites, times are of "
+            "half of the logit. "
+        )
     if len(block.ladder) > 1:
-        more += "**(c)** The same where pairs tell less than triples. "
+        more += "**(c)** The same by law, where pairs tell less than triples. "
     if inputs.runs:
         more += (
             "**(d)** Saturation on clones, with fewer or weaker terms: predicted by half of the "
             "students, seen in the others. "
         )
+    crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"
         "**(a)** Steps at which students have half of the information of each term, at equal "
-        "information; hollow: not reached; lines: medians. **(b)** What one order costs; "
-        f"*foothold*: what a lower term inside changes. {more}Bars: 95 % intervals.\n\n"
+        f"information; hollow: not reached; lines: medians{crosses}. **(b)** What one order "
+        "costs; *5% left*: until all but 5 % of the information is learned. "
+        f"{more}Bars: 95 % intervals.\n\n"
         f"{first.label}: {len(first.seeds)} students of {inputs.steps} steps.\n"
     )
