@@ -97,7 +97,9 @@ class Recipe(Block):
         "all."
     )
     together: bool = key(
-        "Hides the masks of a sequence in one copy, so that none is predicted from another.", False
+        "Hides the masks of a sequence in one copy, so that none is predicted from another; "
+        "`batch` counts masks.",
+        False,
     )
     init_factor: Positive = key("Factor of the initial matrices and embeddings.", 1.0)
     optimizer: Annotated[AdamW | Sgd, Field(discriminator="name")] = key(

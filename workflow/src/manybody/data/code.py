@@ -7,9 +7,10 @@ y = 0 and -1 / (q - 1) otherwise:
 
 For q = 2, g(y_e) is the product of the spins of e, and t_e = tanh J_e. The terms are linearly
 independent, and so are their y: a sequence is drawn by drawing each y_e, solving for x and adding
-a random vector of the kernel. Every vector of at most k sites in the span of the terms lies in the
-span of those of at most k sites. Then the law of the terms of order k and less is that of largest
-entropy with the marginals of p on k sites, and its conditionals are the best of order k.
+a random vector of the kernel. Terms are refused unless every vector of at most k sites in their
+span lies in the span of those of at most k sites. The law of the terms of order k and less is then
+that of largest entropy with the marginals of p on k sites, and its conditionals are the best of
+order k.
 
 Nested terms, a set of spins and the same with one spin more, would give that spin a mean, which a
 field on it cancels. Their products depend on each other, and the law of largest entropy that has

@@ -87,13 +87,13 @@ class Clock:
             for term in self.terms
         }
         self.sites = sorted({site for asked in self.asked.values() for site in asked})
-        numbers = np.arange(len(law.sites))
         self.order_shares = {
             order: self._share(law.orders != order, tokens, weights, own)
             for order in set(law.orders[self.terms].tolist())
         }
         self.own_shares = {
-            term: self._share(numbers != term, tokens, weights, own) for term in self.terms
+            term: self._share(np.arange(len(law.sites)) != term, tokens, weights, own)
+            for term in self.terms
         }
 
     def _share(

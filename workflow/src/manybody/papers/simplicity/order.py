@@ -63,7 +63,9 @@ class Block(Figure):
     nested: list[Cell] = key("Students of terms inside others, beside disjoint ones.", [])
     alone: list[Cell] = key("Students of a high order alone, then beside lower ones.", [])
     controls: list[Cell] = key("Students by other recipes, at equal information.", [])
-    clones: Clones = key("Clones of the first law of the ladder.", None)
+    clones: Clones = key(
+        "Clones of the first law of the ladder, of two symbols and terms that share no sites.", None
+    )
     spectrum: refers("spectra", "draws", "enumeration") = key(
         "Order spectrum of the students of the ladder's first law.", None
     )
@@ -464,9 +466,8 @@ def _draw_information(axes, drawn: pd.DataFrame) -> None:
 
 def _draw_costs(axes, drawn: pd.DataFrame) -> None:
     rows = drawn[drawn["panel"] == "b"]
-    for one in rows.itertuples():
-        error = style.factors(one.y, one.y_err) if np.isfinite(one.y_err) else None
-        style.dots(axes, one.y, one.x, xerr=error, color="black")
+    error = style.factors(rows["y"], rows["y_err"].where(np.isfinite(rows["y_err"])))
+    style.dots(axes, rows["y"], rows["x"], xerr=error, color="black")
     axes.axvline(1, color="0.7", linewidth=0.8, linestyle="--", gid="guide")
     style.name_rows(axes, list(rows["series"]))
     axes.set(xscale="log", xlabel="factor of steps", title="(b) what one order costs")
@@ -500,6 +501,8 @@ def caption(inputs: Inputs, block: Block) -> str:
             "*foothold*: what a lower term inside changes. Where terms share sites, times are of "
             "half of the logit. "
         )
+    if block.alone:
+        more += "Last: a high order beside lower ones over the same alone. "
     if len(block.ladder) > 1:
         more += "**(c)** The same by law, where pairs tell less than triples. "
     if inputs.runs:
@@ -512,7 +515,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "Does the order of a term set the time at which it is learned?\n\n"
         "**(a)** Steps at which students have half of the information of each term, at equal "
         f"information; hollow: not reached; lines: medians{crosses}. **(b)** What one order "
-        "costs; *5% left*: until all but 5 % of the information is learned. "
+        "costs; *5% left*: until all but 5 % of the information is learned; no dot: not reached. "
         f"{more}Bars: 95 % intervals.\n\n"
         f"{first.label}: {len(first.seeds)} students of {inputs.steps} steps.\n"
     )
