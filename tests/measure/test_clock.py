@@ -172,4 +172,3 @@ def test_times_are_interpolated_in_the_logarithm_and_what_is_not_reached_is_said
     shares = times(frames[0], "share")
     np.testing.assert_allclose(shares["time"], [10**1.5, 10 ** (2 + 35 / 36)])
     assert times(frames[0], "own_share")["reached"].tolist() == [True, False]
-    assert set(shares["clock"]) == {"share"}

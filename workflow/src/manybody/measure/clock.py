@@ -155,7 +155,7 @@ def student_logs(model, tokens: np.ndarray) -> np.ndarray:
 def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
     """Steps at which each term is learned, of one run's table, by its gap, share or own_share.
 
-    Columns term, order, information, nested, clock, left, time, reached. The time is the first at
+    Columns term, order, information, nested, left, time, reached. The time is the first at
     which K_e / c_e, or 1 less the share, is at most `left`, a half or a twentieth, interpolated in
     log step (step 0 counts as 1). A term that gets there at no checkpoint has the last step as its
     time, which `reached` says is only a bound.
@@ -173,8 +173,8 @@ def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
                 way = (missing[place - 1] - left) / (missing[place - 1] - missing[place])
                 at = steps[place - 1] + way * (steps[place] - steps[place - 1])
             facts = (term, first["order"], first["information"], first["nested"])
-            rows.append((*facts, clock, left, float(np.exp(at)), len(there) > 0))
-    names = ["term", "order", "information", "nested", "clock", "left", "time", "reached"]
+            rows.append((*facts, left, float(np.exp(at)), len(there) > 0))
+    names = ["term", "order", "information", "nested", "left", "time", "reached"]
     return pd.DataFrame(rows, columns=names)
 
 

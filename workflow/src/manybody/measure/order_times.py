@@ -32,14 +32,13 @@ LEAST = -4.0  # of log sigma and log tau, which keeps a likelihood of few times 
 class Fit(NamedTuple):
     """Maximum of the likelihood.
 
-    beta: by column. sigma, tau: standard deviations within and between students. likelihood: its
-    logarithm. draws: by column beta of the bootstraps (B,). students: the fewest of a cell.
+    beta: by column. sigma, tau: standard deviations within and between students. draws: by column
+    beta of the bootstraps (B,). students: the fewest of a cell.
     """
 
     beta: dict[str, float]
     sigma: float
     tau: float
-    likelihood: float
     draws: dict[str, np.ndarray]
     students: int
 
@@ -69,8 +68,9 @@ class Fit(NamedTuple):
 
 def kinds(times: pd.DataFrame) -> np.ndarray:
     """Numbers (N,) of the kinds of terms: of one cell, order and information, nested or not."""
-    told = times["information"].map("{:.3g}".format)  # a law's own values differ by rounding
-    return times.groupby(["cell", "order", told, "nested"]).ngroup().to_numpy()
+    # The values of terms of one law that tell as much differ by rounding.
+    alike = times.assign(information=times["information"].map("{:.3g}".format))
+    return alike.groupby(["cell", "order", "information", "nested"]).ngroup().to_numpy()
 
 
 def columns_of(times: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -103,7 +103,7 @@ def fitted(
     if not times["reached"].any():
         nothing = np.full(bootstraps, math.nan)
         beta = dict.fromkeys(columns, math.nan)
-        return Fit(beta, *[math.nan] * 3, dict.fromkeys(columns, nothing), 0)
+        return Fit(beta, math.nan, math.nan, dict.fromkeys(columns, nothing), 0)
     cells, cell_of = np.unique(times["cell"].astype(str), return_inverse=True)
     names = times["cell"].astype(str) + "\0" + times["student"].astype(str)
     _, first, student = np.unique(names, return_index=True, return_inverse=True)
@@ -113,17 +113,16 @@ def fitted(
     y = np.log(times["time"].to_numpy(float))[order]
     censored = ~times["reached"].to_numpy(bool)[order]
     likelihood = _Likelihood(design, y, censored, student)
-    best, value = likelihood.maximum(np.ones(len(first)), None)
+    best = likelihood.maximum(np.ones(len(first)), None)
     random, draws = np.random.default_rng(SEED), []
     members = [np.flatnonzero(cell_of_student == place) for place in range(len(cells))]
     for _ in range(bootstraps):
         drawn = np.concatenate([random.choice(mine, len(mine)) for mine in members])
-        draws.append(likelihood.maximum(np.bincount(drawn, minlength=len(first)), best)[0])
+        draws.append(likelihood.maximum(np.bincount(drawn, minlength=len(first)), best))
     found = np.array(draws).reshape(len(draws), len(best))[:, len(cells) :]
     return Fit(
         dict(zip(columns, best[len(cells) : -2].tolist(), strict=True)),
         *np.exp(best[-2:]).tolist(),
-        value,
         {name: found[:, place] for place, name in enumerate(columns)},
         min(map(len, members)),
     )
@@ -175,18 +174,17 @@ class _Likelihood:
         self.log_weights = np.log(weights / weights.sum())
         self.starts = np.flatnonzero(np.diff(student, prepend=-1))
 
-    def maximum(self, weights: np.ndarray, start: np.ndarray | None) -> tuple[np.ndarray, float]:
-        """Parameters (P + 2,), beta, log sigma and log tau, and the log of the likelihood."""
+    def maximum(self, weights: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+        """Parameters (P + 2,): beta, log sigma and log tau."""
         from scipy.optimize import minimize
 
         if start is None:
             beta = np.linalg.lstsq(self.design, self.y, rcond=None)[0]
             start = np.append(beta, [math.log(0.5), math.log(0.3)])
         bounds = [(None, None)] * self.design.shape[1] + [(LEAST, 3.0)] * 2
-        found = minimize(
+        return minimize(
             self._negative, start, (weights,), jac=True, method="L-BFGS-B", bounds=bounds
-        )
-        return found.x, -float(found.fun)
+        ).x
 
     def _negative(self, parameters: np.ndarray, weights: Sequence[float]):
         from scipy.special import log_ndtr
