@@ -200,6 +200,7 @@ def test_pairs_of_columns_with_many_gaps_are_scored_by_a_fit_of_all_columns(rna,
     found = measured.found_in(family, model_of(family, STEM), truth, scored=scored)
     assert found.best[:2] == [pair, STEM[0]]
     assert found.precision["pairs"].tolist()[:3] == [4, 12, 24]
+    assert measured.record(found)["scored"] == LENGTH
 
 
 def test_more_memory_than_there_is_is_refused_beforehand(rna, monkeypatch):

@@ -227,10 +227,12 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     (tmp_path / "text.cif").write_text("no structure\n")
     (tmp_path / "empty.pdb").write_text("HEADER\n")
     whole = re.sub(r".* CB .*\n", "", (tmp_path / "s.pdb").read_text())
+    (tmp_path / "blank.pdb").write_text("\n".join(as_pdb(HIE, PLACES, chain=" ")))
     (tmp_path / "coarse.pdb").write_text(whole.replace(" CA ", " BB "))
     cases = [
         ("s.pdb", about(PROTEIN), "B", r"chain: found B, .*A \(33 residues\), Z \(20 residues\)"),
         ("s.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "agree in .*`reference` of the source"),
+        ("blank.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "chain without a name .* agree in"),
         ("s.pdb", about(RNA, "rna"), None, "no chain of rna.*`alphabet`"),
         ("s.pdb", {"source": "spins"}, None, "spins is no alignment.*list of pairs"),
         ("text.cif", about(PROTEIN), None, r"text\.cif cannot be read as a structure"),

@@ -119,7 +119,9 @@ def test_a_scan_has_the_differences_of_the_definition(model):
         mutant = "AC-GU"[:site] + letter + "AC-GU"[site + 1 :]
         expected = score(model, mutant) - score(model, "AC-GU")
         assert changes[site, "-ACGU".index(letter)] == pytest.approx(expected, abs=1e-12)
-    table = mutations.listed(model, changes).set_index("mutant")["change"]
+    listed = mutations.listed(model, changes).set_index("mutant")
+    assert listed["column"]["U15A"] == ABOUT["columns"][4]
+    table = listed["change"]
     assert len(table) == 4 * 3
     assert table["U15A"] == changes[4, 1]
     without = PairModel(model.fields, model.couplings, dict(alphabet="-ACGU", kind="rna"))
@@ -170,7 +172,7 @@ def test_a_mutant_of_another_form_is_refused_with_its_line(mutant, model, tmp_pa
 
 
 TABLES = {
-    "mutant\tscore\nA11C\t1\n": r"DMS_score.* not in index.*; expected a table with columns mutant",
+    "mutant\tscore\nA11C\t1\n": r"not found: \['DMS_score'\]; expected a table with columns mutant",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
     "mutant,DMS_score\n": "it has no rows",

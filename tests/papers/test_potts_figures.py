@@ -421,6 +421,14 @@ def test_no_single_pair_sets_the_colours_of_the_map():
     assert ends[1] < 2 * ends[0]
 
 
+def test_a_long_title_of_a_narrow_figure_is_broken():
+    named = dict(source="a_family_of_a_long_name", weighted=True, effective=2345.0)
+    made = contact_tables(0.1, **named)
+    figure = contacts.draw(made, upright=True)
+    assert figure.get_suptitle().replace("\n", " ") == contacts.title(made.about)
+    assert figure._suptitle.get_window_extent().x1 < figure.bbox.x1
+
+
 # --- Heads ---------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 OPTIONS = "alphabet|format|reference|chain|coverage|occupancy"  # of families
@@ -115,10 +116,10 @@ def add_family(commands) -> None:
 
 
 def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"found {text}, expected a share from 0 to 1")
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise argparse.ArgumentTypeError(f"found {text}, expected a share from 0 to 1")
 
 
 def _count(text: str) -> int:

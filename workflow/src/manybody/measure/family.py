@@ -70,11 +70,16 @@ class Found:
     precision: pd.DataFrame
 
     @property
+    def scored(self) -> int:
+        """How many columns of the file have scores, the L of precision."""
+        return int(np.isfinite(self.scores).any(axis=0).sum())
+
+    @property
     def best(self) -> list[tuple[int, int]]:
         """The best L / 2 pairs (from 0) of columns at least `separation` apart."""
         known = np.isfinite(self.scores)
         first, second = contacts.best_pairs(self.scores, self.separation, known)
-        count = np.isfinite(self.scores).any(axis=0).sum() // 2
+        count = self.scored // 2
         return list(zip(first[:count].tolist(), second[:count].tolist(), strict=True))
 
 
@@ -206,7 +211,7 @@ def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
     try:
         seen, rows = split(family, threads)
     except SourceError as error:
-        return {"why": str(error).partition(" Raise `identity`")[0]}
+        return {"why": str(error).partition(" Raise `identity`")[0].rstrip(".")}
     model = _fit(family, seen, threads, label)
     logs = mutations.site_logs(family.tokens[seen], family.weights[seen], family.vocabulary)
     tokens, weights, found = family.tokens[rows], family.weights[rows], []
@@ -393,7 +398,7 @@ def record(found: Found) -> dict:
     )
     known = () if about["kind"] == "protein" else found.best
     return {key: about[key] for key in keys} | dict(
-        name=about["source"], length=found.model.length, ratio=ratio, warning=warning,
+        name=about["source"], length=found.model.length, scored=found.scored, ratio=ratio, warning=warning,
         held_out=found.model.about.get("held_out", {}), separation=found.separation,
         precision=found.precision.to_dict("records"),
         best=[f"{names[i]} and {names[j]}" for i, j in found.best[:SHOWN]],

@@ -173,11 +173,11 @@ def structure_distances(
     }
     name = max(pairs, key=lambda name: pairs[name][1])
     (of_record, of_chain), identical = pairs[name]
-    residues = chains[name]
+    residues, named = chains[name], f"chain {name or 'without a name'}"
     least = math.ceil(IDENTICAL[kind] * min(len(record), len(residues)))
     if identical < least:
         raise OtherRecord(
-            f"{path}: chain {name} ({len(residues)} residues) and the record {about['reference']} "
+            f"{path}: {named} ({len(residues)} residues) and the record {about['reference']} "
             f"({len(record)} residues) agree in {identical} of them; expected at least {least}. "
             f"Name the record that the structure is of (`reference` of the source), or another "
             f"`chain`"
@@ -185,7 +185,7 @@ def structure_distances(
     between = _distances([residues[place] for place in of_chain], kind)
     if np.isnan(between).all():
         raise SourceError(
-            f"{path}: chain {name} has no atom CB or CA at a residue of the record "
+            f"{path}: {named} has no atom CB or CA at a residue of the record "
             f"{about['reference']}; expected a structure with atoms, not a coarser one"
         )
     distances = np.full((len(about["aligned"]),) * 2, np.nan)
@@ -196,7 +196,7 @@ def structure_distances(
     lacking = np.setdiff1d(columns, sites[np.isfinite(between).any(axis=0)]) + 1
     more = ", ".join(map(str, lacking[:10])) + ", ..." * (len(lacking) > 10)
     said.append(
-        f"chain {name or 'without a name'}, one of {len(chains)}, has {len(residues)} residues; "
+        f"{named}, one of {len(chains)}, has {len(residues)} residues; "
         f"{len(columns) - len(lacking)} of the {len(columns)} of the record {about['reference']} "
         f"are known{'; not those of columns ' * (len(lacking) > 0)}{more}"
     )

@@ -162,11 +162,12 @@ def scan(model: PairModel, tokens: np.ndarray | None = None) -> np.ndarray:
 
 
 def listed(model: PairModel, changes: np.ndarray) -> pd.DataFrame:
-    """The changes of `scan` as a table: `mutant`, such as A24G, `column` from 1, `change`."""
+    """The changes of `scan` as a table: `mutant`, such as A24G, `column` of the file, from
+    1, `change`."""
     sites, letters = site_names(model.about, model.length), model.about["alphabet"]
-    own = reference(model)
+    own, columns = reference(model), model.about.get("columns", range(1, model.length + 1))
     rows = [
-        (f"{sites[i]}{letters[a]}", i + 1, changes[i, a])
+        (f"{sites[i]}{letters[a]}", columns[i], changes[i, a])
         for i, a in np.argwhere(np.isfinite(changes))
         if a != own[i]
     ]
@@ -218,11 +219,12 @@ def effects(
     text = read_text(Path(path))
     try:
         separator = "\t" if "\t" in text.partition("\n")[0] else ","
-        found = pd.read_csv(io.StringIO(text), sep=separator)[["mutant", "DMS_score"]]
+        names = ["mutant", "DMS_score"]
+        found = pd.read_csv(io.StringIO(text), sep=separator, usecols=names)[names]
         found = found.astype({"mutant": str, "DMS_score": float})
         if found.empty:
             raise ValueError("it has no rows")
-    except (KeyError, ValueError) as error:
+    except ValueError as error:
         raise SourceError(
             f"{path}: {error}; expected a table with columns mutant and DMS_score (numbers), as "
             "of ProteinGym, separated by commas or tabs"

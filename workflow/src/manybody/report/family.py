@@ -35,6 +35,7 @@ FILES = [
     ("mutations-effects.csv", "the same of the measured mutants, with their effects"),
     ("family.fasta", "the sequences and columns that were fitted"),
     ("model.safetensors", "fields and couplings of the pair model, in nats"),
+    ("all-columns.safetensors", "the same of all columns, of which the scores are"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ LOOKS = {
     "as it is": ("score as it is", "--", "#444444"),
 }
 DARKEST = 0.99  # quantile of the scores at which the colours end: no single pair sets them
+NARROW, WIDE = 48, 110  # signs in a line of the title
 SITES = 60  # up to which a site's square is large enough for a dot of full size
 
 
@@ -233,7 +235,8 @@ def draw(tables: Tables, upright: bool = False):
     _draw_map(figure, left, tables)
     (_draw_ranks if tables.truth is None else _draw_precision)(right, tables)
     right.set(xscale="log", xlim=(1, None))
-    figure.suptitle(title(tables.about), x=0.01, ha="left")
+    said = textwrap.fill(title(tables.about), NARROW if upright else WIDE)
+    figure.suptitle(said, x=0.01, ha="left")
     return figure
 
 
