@@ -98,6 +98,8 @@ def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights,
     about = learned.about["boltzmann"]
     assert not about["reached"]
     assert "they no longer rise with the ridge 0.02: lower it" in about["reason"]
+    assert "a slope from 0.95 to 1.05 is asked for" in about["reason"]
+    assert "options of manybody.training.boltzmann.learn" in about["reason"]
     assert about["updates"] >= 2 * boltzmann.STALLED
     assert learned.about["alphabet"] == "-AC"
 

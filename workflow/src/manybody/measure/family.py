@@ -398,7 +398,8 @@ def record(found: Found) -> dict:
     )
     known = () if about["kind"] == "protein" else found.best
     return {key: about[key] for key in keys} | dict(
-        name=about["source"], length=found.model.length, scored=found.scored, ratio=ratio, warning=warning,
+        name=about["source"], length=found.model.length, scored=found.scored,
+        ratio=ratio, warning=warning,
         held_out=found.model.about.get("held_out", {}), separation=found.separation,
         precision=found.precision.to_dict("records"),
         best=[f"{names[i]} and {names[j]}" for i, j in found.best[:SHOWN]],

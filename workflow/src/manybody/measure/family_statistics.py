@@ -38,12 +38,12 @@ def generate(
     """
     if min(count, 1 if sweeps is None else sweeps) < 1:
         raise Refusal(f"found {count} sequences of {sweeps} sweeps; expected 1 or more of each")
-    learned = model.about.get("boltzmann", {"reason": "there was no Boltzmann learning"})
+    none = {"reason": "there was no Boltzmann learning (`manybody family --boltzmann`)"}
+    learned = model.about.get("boltzmann", none)
     if not learned.get("reached"):
         raise Refusal(
             f"the model has not reached the pair correlations of its family: {learned['reason']}; "
-            "sequences are drawn from a model alone whose samples have them: make it by `manybody "
-            "family --boltzmann`"
+            "sequences are drawn from a model alone whose samples have them"
         )
     sweeps = sweeps or learned["settled"]
     from manybody.sampling.pair_chains import Chains, Tables

@@ -244,13 +244,16 @@ class _Learning:
                 f"heart, as their correlations are noise to {self.noise:.0%} of the variance. The "
                 f"law of the family would show {math.sqrt(1 - self.noise):.2f} and a slope of "
                 f"{1 - self.noise:.2f}: take more sequences, or a lower target and slope with a "
-                "larger ridge and a lower rate"
+                "larger ridge and a lower rate, options of manybody.training.boltzmann.learn"
             )
         elif last:
             why = f"all {self.done} updates are done"
         elif stalled:
             ridge = self.settings["ridge"]
-            why = f"they no longer rise with the ridge {ridge:g}: lower it, or take more chains"
+            why = (
+                f"they no longer rise with the ridge {ridge:g}: lower it, or take more chains, "
+                "options of manybody.training.boltzmann.learn"
+            )
         else:
             self.failed += 1
             self.next, self.rate = self.done + PAUSE * self.failed, self.rate * SLOWER
@@ -284,6 +287,7 @@ class _Learning:
                 sweeps *= 2
         some = self.tokens[:: -(-len(self.tokens) // NEAR)]
         new = starts["uniform colours"].tokens[:NEAR]
+        low, high = self.settings["slope"]
         found = " and ".join(
             f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
             for name, each in fitted.items()
@@ -291,7 +295,8 @@ class _Learning:
         return dict(
             reached=not few and all(enough.values()),
             reason=f"after {sweeps} sweeps the Pearson correlations are {found}, and the means of "
-            f"log p {apart:.2f} standard deviations apart",
+            f"log p {apart:.2f} standard deviations apart; a slope from {low:g} to {high:g} is "
+            "asked for too",
             pearson=min(each.pearson for each in fitted.values()),
             slope=max((each.slope for each in fitted.values()), key=lambda one: abs(one - 1)),
             target=self.settings["target"],
