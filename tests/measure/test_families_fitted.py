@@ -146,6 +146,14 @@ def test_losses_are_those_of_conditionals_of_residues():
         assert loss == pytest.approx(np.mean(expected), rel=1e-12)
 
 
+def test_a_family_of_copies_is_not_learned(tmp_path):
+    path = tmp_path / "copies.fasta"
+    path.write_text(">a\nACGUACGU\n" * 10)
+    family = families.read(path)
+    said = measured.learned(family, model_of(family, []), tmp_path / "out", 1)
+    assert said.startswith("There is no Boltzmann learning: weights: 1 effective sequences")
+
+
 # --- Fits ----------------------------------------------------------------------------------------
 
 

@@ -252,7 +252,10 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
     from manybody.measure.family_statistics import log_likelihood
 
     out = folder / LEARNED
-    ended = _learned(family, slice(None), model.about, out, threads, model).about["boltzmann"]
+    try:
+        ended = _learned(family, slice(None), model.about, out, threads, model).about["boltzmann"]
+    except Refusal as error:
+        return f"There is no Boltzmann learning: {error}."
     how = "has reached" if ended["reached"] else "has not reached"
     said = (
         f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "

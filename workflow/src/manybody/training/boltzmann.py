@@ -41,6 +41,7 @@ NEAR = 64  # chains of which the nearest sequence of the data is looked for
 AGREE = 0.2  # standard deviations of log p by which the means of two starts may differ
 PAUSE = 10  # updates to the first test, and from one that failed to the next, times failures
 SLOWER = 0.7  # what the rate is multiplied by after a test that failed
+LEAST = 1.01  # effective sequences
 SLACK = 0.05  # in the slope, when a test is tried: chains that began of late lower it
 STALLED, RISE = 50, 1e-3  # updates over which the Pearson correlation must still rise, by how much
 SAVED = 20  # updates between two saved states
@@ -110,8 +111,12 @@ def _check(model: PairModel, tokens: np.ndarray, weights: np.ndarray, settings: 
             f"tokens: {tokens.min()} to {tokens.max()}, expected 0 to {model.vocabulary - 1}, the "
             "colours of the model"
         )
-    if weights.shape != tokens.shape[:1] or not (weights >= 0).all() or not weights.sum() > 0:
-        raise Refusal("weights: expected one for each sequence, none below 0 and their sum above")
+    # At a sum of 1 the pseudocount leaves nothing of the data.
+    if weights.shape != tokens.shape[:1] or not (weights >= 0).all() or weights.sum() < LEAST:
+        raise Refusal(
+            f"weights: {weights.sum():.3g} effective sequences; expected a weight for each, none "
+            f"below 0, and their sum at least {LEAST:g}"
+        )
     if settings["chains"] % RENEWED or settings["chains"] < RENEWED:
         raise Refusal(f"chains: {settings['chains']}, expected a multiple of {RENEWED}")
 
