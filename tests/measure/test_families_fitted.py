@@ -12,6 +12,7 @@ from manybody.data import SourceError, alignment, family as families
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
 from manybody.measure import contacts, family as measured, mutations
+from manybody.report import family as page
 from manybody.training import pair_fit
 
 LENGTH, COLUMN = 24, 5  # columns of the file, and the one that is left out, from 1
@@ -251,3 +252,17 @@ def test_many_families_go_on_past_those_that_fail(rna, fits, tmp_path):
     rna.write_text("# STOCKHOLM 1.0\nr MKL\n//\n")
     assert "failed" in measured.fit_many(entries, out, options, "code")[1]
     assert not list((out / "rna").iterdir())
+
+
+def test_an_error_in_one_family_of_a_list_leaves_the_others(tmp_path, monkeypatch):
+    entries = [dict(name=name, sequences="new.fasta", effects=None) for name in "ab"]
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / measured.MODEL).touch()
+    errors = [KeyError("column"), SourceError("new.fasta: no sequences")]
+    monkeypatch.setattr(page, "write_energies", lambda *_: (_ for _ in ()).throw(errors.pop(0)))
+    said = page.use_many("energies", entries, tmp_path, {}, None)
+    assert said == {
+        "a": ["No energies: 'column'"],
+        "b": ["No energies: new.fasta: no sequences"],
+    }

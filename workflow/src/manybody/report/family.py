@@ -1,6 +1,7 @@
 """What a pair model says of a family: its page, one HTML file, and the tables and pictures of
 energies, mutations and new sequences."""
 
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,8 +121,10 @@ def use_many(
                 found[name] = write_mutations(own, entry["effects"], own / use)
             elif use == "energies" and entry["sequences"]:
                 found[name] = write_energies(own, entry["sequences"], own / use)
-        except (Refusal, OSError) as error:
-            found[name] = [f"No {use}: {error}"]
+        except Exception as error:  # whatever is wrong with one, the others are made
+            if not isinstance(error, Refusal | OSError):
+                traceback.print_exc()
+            found[name] = [f"No {use}: {error or type(error).__name__}"]
     return found
 
 
