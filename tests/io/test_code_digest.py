@@ -86,7 +86,7 @@ EDITS = {  # file: old text, new text, jobs whose digest changes
         {"potts/recovery"},
     ),
     "a comment in a claim": (
-        "papers/simplicity/fig3.py", "    return [found[0]", "    # one\n    return [found[0]",
+        "papers/simplicity/fig3.py", "    return [quality", "    # one\n    return [quality",
         set(),
     ),
     "a picture": (

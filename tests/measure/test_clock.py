@@ -12,7 +12,8 @@ from manybody.data.code import CodeLaw, coupling_of
 from manybody.io import sequences, tables
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.measure.clock import Clock, contexts, measure, student_logs, times
+from manybody.measure.clock import Clock, contexts, measure, student_logs
+from manybody.measure.order_times import times
 from manybody.models.objectives import sequence_sums
 
 SITES, LENGTH = [(0, 1), (2, 3, 4), (5, 6), (7, 9, 10)], 12

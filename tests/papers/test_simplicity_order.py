@@ -11,7 +11,7 @@ from enumerated import all_states
 
 from manybody.data.code import CodeLaw
 from manybody.io import tables as stored
-from manybody.measure import clock
+from manybody.measure import order_times
 from manybody.papers import style
 from manybody.papers.inputs import with_files
 from manybody.papers.simplicity import order
@@ -176,7 +176,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     assert found["weak"][0] < found["triples"][0]
     times = order.read_times(inputs)
     assert times["student"].nunique() == 6
-    assert set(times["left"]) == set(clock.LEFT)
+    assert set(times["left"]) == set(order_times.LEFT)
 
 
 def test_the_shipped_experiment_asks_for_the_runs_of_all_its_cells():

@@ -261,7 +261,7 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
         f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "
         f"connected pair correlations of the family: {ended['reason']}."
     )
-    if not ended["reached"] or "loss" not in model.about["held_out"]:
+    if not ended["reached"] or "loss" not in model.about.get("held_out", {}):
         return said
     seen, rows = split(family, threads)
     about = model.about | {"of": "four fifths"}

@@ -22,6 +22,7 @@ import pandas as pd
 
 from manybody.measure.intervals import margin
 
+LEFT = (0.5, 0.05)  # of what there is to learn, at the two times of a term
 NODES = 32  # of the quadrature over alpha_s
 BOOTSTRAPS = 200
 SEED = 0
@@ -64,6 +65,32 @@ class Fit(NamedTuple):
         g = self.beta["information"]
         ratio = -self.beta["order"] / g if g < 0 else math.nan
         return self.interval(ratio, -self.draws["order"] / self.draws["information"])
+
+
+def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
+    """Steps at which each term is learned, of one run's table, by its gap, share or own_share.
+
+    Columns term, order, information, nested, left, time, reached. The time is the first at
+    which K_e / c_e, or 1 less the share, is at most `left`, a half or a twentieth, interpolated in
+    log step (step 0 counts as 1). A term that gets there at no checkpoint has the last step as its
+    time, which `reached` says is only a bound.
+    """
+    rows = []
+    for term, own in table.sort_values("step").groupby("term"):
+        first = own.iloc[0]
+        missing = own["gap"] / own["information"] if clock == "gap" else 1 - own[clock]
+        steps, missing = np.log(own["step"].clip(lower=1)).to_numpy(), missing.to_numpy()
+        for left in LEFT:
+            there = np.flatnonzero(missing <= left)
+            place = there[0] if len(there) else len(steps) - 1
+            at = steps[place]
+            if len(there) and place > 0:
+                way = (missing[place - 1] - left) / (missing[place - 1] - missing[place])
+                at = steps[place - 1] + way * (steps[place] - steps[place - 1])
+            facts = (term, first["order"], first["information"], first["nested"])
+            rows.append((*facts, left, float(np.exp(at)), len(there) > 0))
+    names = ["term", "order", "information", "nested", "left", "time", "reached"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def kinds(times: pd.DataFrame) -> np.ndarray:

@@ -71,9 +71,6 @@ class Block(Figure):
     )
 
 
-GROUPS = ("ladder", "lengths", "nested", "alone", "controls")
-
-
 class Inputs(needed.Inputs):
     """Clocks of all cells' runs; of clones the losses, and what they and their law are."""
 
@@ -85,15 +82,19 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
+        groups = dict(
+            ladder=block.ladder, lengths=block.lengths, nested=block.nested, alone=block.alone,
+            controls=block.controls,
+        )  # fmt: skip
         clocks = {
             group: {
                 one.label: [
                     needed.Clock(source=one.source, model=one.model, seed=seed)
                     for seed in one.seeds
                 ]
-                for one in getattr(block, group)
+                for one in cells
             }
-            for group in GROUPS
+            for group, cells in groups.items()
         }
         runs, sources = [], {}
         if block.clones:
@@ -166,15 +167,13 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 def read_times(inputs: Inputs) -> pd.DataFrame:
     """Times of all terms, by K_e, or by the terms' own shares where some have sites in common."""
-    from manybody.measure import clock
-
     parts = []
     for group, cells in inputs.clocks.items():
         for label, runs in cells.items():
             for run in runs:
                 table = stored.CLOCKS.read(run.file())[0]
                 by = "own_share" if table["gap"].isna().any() else "gap"
-                found = clock.times(table, by)
+                found = order_times.times(table, by)
                 nested = found["nested"] & (found["order"] > found["order"].min())
                 parts.append(found.assign(nested=nested, group=group, cell=label, student=run.seed))
     return pd.concat(parts, ignore_index=True)
@@ -286,7 +285,9 @@ def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
 
 def _rows(found: Found) -> Iterator[pd.DataFrame]:
     half = found.times[found.times["left"] == HALF]
-    equal = [one.label for one in found.estimates if one.equal and one.group in GROUPS[:2]]
+    equal = [
+        one.label for one in found.estimates if one.equal and one.group in ("ladder", "lengths")
+    ]
     for cell in dict.fromkeys(equal):
         mine = half[half["cell"] == cell]
         for reached, part in mine.groupby("reached"):
@@ -497,18 +498,14 @@ DRAWN = {"a": _draw_orders, "b": _draw_costs, "c": _draw_information, "d": _draw
 def caption(inputs: Inputs, block: Block) -> str:
     first, more = block.ladder[0], ""
     if block.nested:
-        more += (
-            "*foothold*: what a lower term inside changes. Where terms share sites, times are of "
-            "half of the logit. "
-        )
+        more += "*foothold*: a lower term inside (times of half of the logit). "
     if block.alone:
-        more += "Last: a high order beside lower ones over the same alone. "
+        more += "Last: a high order beside lower ones. "
     if len(block.ladder) > 1:
         more += "**(c)** The same by law, where pairs tell less than triples. "
     if inputs.runs:
         more += (
-            "**(d)** Saturation on clones, with fewer or weaker terms: predicted by half of the "
-            "students, seen in the others. "
+            "**(d)** Saturation on clones: predicted by half of the students, seen in the others. "
         )
     crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
     return (
