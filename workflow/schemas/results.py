@@ -28,6 +28,7 @@ RECORDS = {
     "lab": "lab/claims.csv",
     "wikitext": "lab/wikitext-claims.csv",
     "paper": "paper/potts-fig3-claims.csv",
+    "heads": "heads/claims.csv",
 }
 FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")
 HEAD = "| claim | verdict | number | figure |\n| --- | --- | --- | --- |\n"

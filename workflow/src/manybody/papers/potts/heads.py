@@ -185,6 +185,7 @@ def draw(tables: style.Tables):
             style.legend_below(axes, 2)
         column[0].set(ylim=(0, 1.03), ylabel="share of contacts")
         column[1].set(ylabel="held-out loss (nats a site)")
+        column[1].margins(y=0.08)  # lines across all of the axes set no limits
     return figure
 
 
