@@ -444,7 +444,7 @@ def test_few_heads_are_compared_with_full_couplings():
     worse = of_heads(planted={"full": (0.05, 0), 2: (0.05, -0.1), 8: (0.05, 0.011)})
     assert by_name(heads, worse)["planted"].verdict == "no"
     many = of_heads(planted={"full": (0.05, 0), 16: (0.05, 0), 32: (0.05, 0.1)})
-    assert by_name(heads, many)["planted"].verdict == "yes"
+    assert part(by_name(heads, many)["planted"], "held-out loss, 16 heads").value == 0
 
 
 def test_differences_of_fits_have_the_errors_of_pairs():
@@ -463,3 +463,10 @@ def test_differences_of_fits_have_the_errors_of_pairs():
     assert loss.error == pytest.approx(more.std(ddof=1) / math.sqrt(60))
     assert found.verdict == "no"
     assert share.verdict() == "undecided"
+    # Twenty pairs in which both agree cannot exclude that one in twenty is lost, sixty can.
+    for length, verdict in ((20, "undecided"), (60, "yes")):
+        fit = heads.Fit(losses, np.arange(length))
+        same = heads.Family("own", length, fit, {8: heads.Fit(losses - more, fit.pairs)})
+        (found, _) = heads.claims(heads.tables_of([same, same]))
+        assert (found.parts[0].value, found.parts[0].error) == (0, 1 / length)
+        assert found.verdict == verdict

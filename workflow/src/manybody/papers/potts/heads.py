@@ -155,11 +155,12 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 def _compared(family: Family, heads: int) -> list[records.Comparison]:
     """A fit of so many heads less that of full couplings, each pair and each sequence with itself.
 
-    The error of a difference of shares is McNemar's: only contacts that one of them finds count.
+    The error of a difference of shares is McNemar's: only contacts that one of them finds count,
+    and at least one, as in `binomial_error`: fits that agree in few pairs may differ in the next.
     """
     few, full, length = family.by_heads[heads], family.full, family.length
     ours, theirs = few.hits(length), full.hits(length)
-    share = (len(ours) - len(theirs)) / length, math.sqrt(len(ours ^ theirs)) / length
+    share = (len(ours) - len(theirs)) / length, math.sqrt(max(1, len(ours ^ theirs))) / length
     loss, error, runs = mean(few.losses - full.losses)
     words = f"{heads} heads less full couplings"
     return [
