@@ -129,3 +129,12 @@ def test_an_error_needs_two_students_and_a_value_a_time_that_is_reached():
     value, _, half = order_times.fitted(times.assign(reached=False), columns, 3).of("order")
     assert math.isnan(value)
     assert half == math.inf
+
+
+def test_the_form_is_not_judged_by_fewer_students_than_contrasts():
+    cells = {"one": [(2, 0.2, False), (2, 0.05, False), (3, 0.2, False), (3, 0.05, False)]}
+    for students in (1, 2):
+        times = simulated(np.random.default_rng(8), cells, students, **TRUE)
+        chance, degrees = order_times.form(times, 20)
+        assert math.isnan(chance)
+        assert degrees == 1

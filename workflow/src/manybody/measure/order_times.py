@@ -160,7 +160,7 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
 
     Within each cell every kind of term has its own contrast with the first kind; the columns that
     fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2. The
-    chance is NaN where a cell has one student.
+    chance is NaN where a cell has too few students for that covariance.
     """
     from scipy.special import fdtrc
 
@@ -174,9 +174,10 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
             rows.append(line[kind_of == kind][0] - line[kind_of == first][0])
     fit = fitted(times, free, bootstraps)
     degrees, students = len(rows) - line.shape[1], times.groupby("cell")["student"].nunique()
-    if fit.students < 2:
-        return math.nan, degrees
     covariance = np.atleast_2d(np.cov(list(fit.draws.values())))
+    known = fit.students > 1 and np.isfinite(covariance).all()
+    if not known or np.linalg.matrix_rank(covariance) < len(rows):
+        return math.nan, degrees
     root = np.linalg.cholesky(covariance * fit.students / (fit.students - 1))
     whole, given = (
         np.linalg.solve(root, part) for part in (np.array([*fit.beta.values()]), np.array(rows))
