@@ -17,7 +17,6 @@ from manybody.measure import cards, clones
 from manybody.models.samplers import ENERGIES, NEEDS
 from manybody.sampling import metropolis
 from manybody.sampling.reference import reference
-from manybody.sampling.temperature import Schedule
 
 VOCABULARY, LENGTH, CHAINS = 24, 9, 40
 BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)
@@ -26,7 +25,7 @@ MODELS = {
     "bert": BERT,
     "gpt": {**BERT, "architecture": "gpt"},
 }
-# Every sampler and every energy, annealed, tempered, and the same from noise.
+# Every sampler and every energy, and the same from noise.
 CHAINED = {
     "raw": dict(model="n2"),
     "noise": dict(model="n2", chain_init="unigram"),
@@ -34,8 +33,6 @@ CHAINED = {
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
     "brook": dict(model="bert", energy="brook", paths=2, sweeps=[4, 8]),
     "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
-    "annealed": dict(model="n2", schedule=Schedule((0.5, 2), (1.0,))),
-    "tempered": dict(model="n2", schedule=Schedule(None, (1.0, 0.6))),
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
 COUNTED = {"pairs": ("maximum-entropy", 2), "triples": ("kneser-ney", 3)}
@@ -64,7 +61,6 @@ def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
         sweeps=given.get("sweeps", [4, 40]), order="left-to-right", seed=5, stream=name,
         sampler=given.get("sampler", "mh"),
         reference=reference(energy, paths, 5, model, tokens),
-        schedule=given.get("schedule", Schedule()),
         about={"source": "letters", "chain_init": chain_init, "rows": rows, "generator": generator},
     )  # fmt: skip
 
@@ -155,8 +151,6 @@ def test_a_card_has_every_value_of_its_kind(run, name):
         ("noise", "Metropolis-Hastings by the raw score, from unigram noise"),
         ("reference", "heat bath by the reference score, from test sequences"),
         ("gibbs", "masked-conditional Gibbs, of no energy, from test sequences"),
-        ("annealed", "2 sweeps of annealing from inverse temperature 0.5, from test sequences"),
-        ("tempered", "score, 2 inverse temperatures down to 0.6, from test sequences"),
         ("ancestral", "token by token, from test sequences"),
     ],
 )
@@ -279,8 +273,6 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
         dict(gauge="zero-sum"),
         dict(order="permuted"),
         dict(reference={"mu": 1}),
-        dict(annealing=[0.5, 2]),
-        dict(inverse_temperatures=[1.0, 0.6]),
     ],
     ids=lambda changed: next(iter(changed)),
 )

@@ -6,23 +6,18 @@ import numpy as np
 import pytest
 import torch
 from enumerated import distance, floor
-from pyarrow import parquet
 from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
-from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
-from manybody.io.sequences import Sequences
 from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
-from manybody.sampling import metropolis
-from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.backends import open_chains
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import PathChains, Reference, draw_paths, unigram
-from manybody.sampling.temperature import Schedule, check_swaps
 
 TOLERANCE = 1e-12
 CLOSED = {
@@ -306,67 +301,6 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     assert distance(tokens, law, 3) < 1.3 * floor(law, count)
     numbers_of = np.ravel_multi_index(tokens.T, (3,) * 4)
     np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
-
-
-def temper(model, law, out, inverse_temperatures=(1.0, 0.6, 0.3), count=1500, **more):
-    """The manifest of a clone under E*_mu, by heat bath, after 12 sweeps."""
-    return metropolis.sample(
-        model, np.zeros((count, model.length), dtype=int), out, energy="reference", gauge="none",
-        sweeps=[12], order="permuted", seed=4, about={}, sampler="heat-bath",
-        reference=Reference(mu=law), schedule=Schedule(None, inverse_temperatures), **more,
-    )  # fmt: skip
-
-
-def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
-    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
-    manifest = temper(model, law, tmp_path)
-    tokens = Sequences.open(tmp_path / "sweep-12.parquet").tokens
-    weights = distribution_of(naive.reference_energies(model, law))
-    assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
-    listed = Manifest.read(manifest, "clones")
-    assert listed.about["inverse_temperatures"] == [1.0, 0.6, 0.3]
-    table = parquet.read_table(listed.file("tempering.parquet")).to_pandas()
-    tried = table[table["swapped"].notna()]
-    assert len(table) == 36
-    assert sorted(set(tried["inverse_temperature"])) == [0.6, 1.0]
-    assert (tried["swapped"] > 0.2).all()
-    assert table.groupby("inverse_temperature")["score"].mean().is_monotonic_increasing
-
-
-def test_a_inverse_temperatures_without_swaps_is_refused(tmp_path):
-    model, law = build(MODELS["n=2"], 30.0), reference_law(7)
-    with pytest.raises(Refusal, match=r"inverse_temperatures: found no swap between 1 and 0\.001"):
-        temper(model, law, tmp_path, (1.0, 1e-3), count=4)
-    check_swaps(np.ones((4, 1)), (1.0, 0.5))
-
-
-def test_a_killed_run_of_a_inverse_temperatures_writes_the_same_files(tmp_path, monkeypatch):
-    """In groups of chains, whose replicas stay together."""
-    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
-    shared, each = bytes_needed(model, "reference", sampler="heat-bath")
-    memory = shared + 2000 * each
-    temper(model, law, tmp_path / "whole", memory=memory)
-    add, calls = metropolis._CloneFiles.add, []
-
-    def killed(self, *given):
-        calls.append(add(self, *given))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(metropolis._CloneFiles, "add", killed)
-    with pytest.raises(KeyboardInterrupt):
-        temper(model, law, tmp_path / "killed", memory=memory)
-    manifest = temper(model, law, tmp_path / "killed", memory=memory)
-    assert len(calls) == 3
-    for name in Manifest.read(manifest, "clones").names():
-        one, other = (tmp_path / folder / name for folder in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes()
-
-
-def test_annealing_ends_at_the_target():
-    schedule = Schedule((0.2, 4))
-    found = [float(schedule.betas(sweep, np.zeros(1, int))[0]) for sweep in range(1, 7)]
-    np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("sampler", samplers.NEEDS)

@@ -3,8 +3,7 @@
 Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.parquet and, of a text, its
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
-        starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
-        with several temperatures;
+        starts.parquet, trace.parquet and samples.md beside it;
         results/cards/{source}.json, what is to be known of each clone of a source, n-grams too
 """
 

@@ -15,7 +15,6 @@ from manybody.io.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
 from manybody.sampling.metropolis import choose_initial, sample
 from manybody.sampling.reference import reference
-from manybody.sampling.temperature import Schedule
 
 clone, run = snakemake.params.clone, snakemake.input.model
 step = chosen_step(run, clone["step"], snakemake.input.reference or None)
@@ -28,7 +27,6 @@ initial, rows = choose_initial(
 alphabet = available.about.get("alphabet")  # the letters of an alignment
 words = snakemake.input.tokenizer
 overlap = snakemake.input.overlap
-paths, annealing = clone.get("paths"), clone.get("annealing")
 
 
 def tokens(split):
@@ -47,11 +45,7 @@ sample(
     stream=snakemake.wildcards.clone,
     precision=clone["precision"],
     sampler=clone.get("sampler", "mh"),
-    reference=reference(clone["energy"], paths, clone["chain_seed"], model, tokens),
-    schedule=Schedule(
-        annealing and (annealing["start"], annealing["sweeps"]),
-        tuple(clone.get("inverse_temperatures") or [1.0]),
-    ),
+    reference=reference(clone["energy"], clone.get("paths"), clone["chain_seed"], model, tokens),
     about={
         "source": clone["source"],
         "generator": {

@@ -8,20 +8,14 @@ from manybody.io.options import (
     Block,
     Condition,
     Count,
-    Inside,
-    Positive,
     Seed,
     Several,
     different,
-    given,
     key,
     numbered,
-    other_than,
     refers,
 )
 from manybody.models import samplers
-
-Ladder = different(Positive, 2)
 
 
 class SeededRun(Block):
@@ -35,13 +29,6 @@ class LossOf(Block):
     """The checkpoint whose validation loss is nearest to another model's final one."""
 
     loss_of: SeededRun = key("The run whose final validation loss is the target.")
-
-
-class Annealing(Block):
-    """Sweeps at a rising inverse temperature, before those at 1."""
-
-    start: Inside = key("Inverse temperature of the first sweep; it rises linearly.")
-    sweeps: Count = key("Sweeps until it is 1; they count as sweeps of the clone.")
 
 
 class Clone(Block):
@@ -72,12 +59,6 @@ class Clone(Block):
         "clones with one chain_seed share them.",
         None,
     )
-    annealing: Annealing | None = key("Sweeps at a rising inverse temperature first.", None)
-    inverse_temperatures: Ladder | None = key(
-        "Parallel tempering: replicas at 1 and at falling inverse temperatures, which swap; the "
-        "clone is those at 1.",
-        None,
-    )
     gauge: Literal["none", "mean"] = key(
         "mean subtracts from each masked logit vector its mean over the vocabulary; none is the "
         "paper's reading."
@@ -106,17 +87,6 @@ class Clone(Block):
         Condition(
             "gauge", "none", {"energy": ("reference", "brook")}, "which is free of the gauge"
         ),
-        *(
-            Condition(
-                name,
-                None,
-                {"sampler": other_than(*samplers.TEMPERED)},
-                "which draws from no energy",
-                f"sampler {' or '.join(samplers.TEMPERED)}",
-            )
-            for name in ("annealing", "inverse_temperatures")
-        ),
-        Condition("annealing", None, {"inverse_temperatures": given}, expected="one of them"),
         Condition("sweeps", [1], {"sampler": "ancestral"}, "of which each draw is independent"),
         Condition(
             "order", "left-to-right", {"sampler": "ancestral"}, "which predicts in that order"
@@ -153,14 +123,13 @@ class Clone(Block):
                 "lower it, or make more of them",
                 " that start at test sequences",
             )
-        tempered = self.annealing or self.inverse_temperatures
-        plain = self.sampler == "mh" and self.energy in ("raw", "norm") and not tempered
+        plain = self.sampler == "mh" and self.energy in ("raw", "norm")
         if self.precision == "bfloat16" and not (plain and about.bfloat16_chains):
             coarse = models.architectures_with("bfloat16_chains")
             yield self.refused(
                 "precision",
-                f"float32, in which all is computed but the ratios of mh under raw and norm at one "
-                f"temperature of {' and '.join(coarse)}",
+                f"float32, in which all is computed but the ratios of mh under raw and norm of "
+                f"{' and '.join(coarse)}",
                 "set it",
                 f" for {self.model} of architecture {model.architecture}, sampler {self.sampler} "
                 f"and energy {self.energy}",
@@ -171,19 +140,4 @@ class Clone(Block):
                 "step: last",
                 "set it",
                 f", but {self.model} is fitted and keeps its end only",
-            )
-
-    def problems(self):
-        if self.annealing and min(self.sweeps) <= self.annealing.sweeps:
-            yield (
-                "sweeps",
-                f"found {min(self.sweeps)}, a sweep of the annealing; expected sweeps after "
-                f"{self.annealing.sweeps}; take later ones",
-            )
-        ladder = self.inverse_temperatures
-        if ladder and (ladder[0] != 1 or sorted(ladder, reverse=True) != ladder):
-            yield self.refused(
-                "inverse_temperatures",
-                "1 and then falling numbers, such as [1, 0.8, 0.6]",
-                "order them",
             )

@@ -73,8 +73,8 @@ class _Chains:
         )
         self.saved = dict(zip(sweeps, saved, strict=True))
         # What two clones have in common that differ by their start alone, and by what is drawn.
-        keys = ("generator", "sampler", "energy", "gauge", "order", "reference", "annealing")
-        self.recipe = [self.about.get(key) for key in (*keys, "inverse_temperatures")]
+        keys = ("generator", "sampler", "energy", "gauge", "order", "reference")
+        self.recipe = [self.about.get(key) for key in keys]
 
 
 def _loss(model, tokens: np.ndarray) -> Estimate:
@@ -150,14 +150,8 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[str | None, int, str]:
 
 
 def sampler_in_words(about: dict) -> str:
-    """Names the sampler of a clone, its score, its annealing, its temperatures and its start."""
+    """Names the sampler of a clone, its score and its start."""
     text = SAMPLERS[about.get("sampler", "mh")].format(energy=about["energy"])
-    if about.get("annealing"):
-        first, sweeps = about["annealing"]
-        text += f", {sweeps} sweeps of annealing from inverse temperature {first:g}"
-    temperatures = about.get("inverse_temperatures", [1.0])
-    if len(temperatures) > 1:
-        text += f", {len(temperatures)} inverse temperatures down to {temperatures[-1]:g}"
     return f"{text}, from {STARTS[about['chain_init']]}"
 
 

@@ -29,7 +29,6 @@ NEEDS = {  # sampler -> the energies that it takes, and the models
     "gibbs": (ENERGIES, MASKED),
     "ancestral": (("norm",), CAUSAL),
 }
-TEMPERED = ("mh", "heat-bath")  # those that have a target, which a temperature can flatten
 
 
 def closed(about) -> bool:

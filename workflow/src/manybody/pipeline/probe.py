@@ -91,8 +91,7 @@ class Probe:
     def sampling(self, clone: dict) -> float:
         """Seconds of the chains of a clone: those of "mh" under the raw or norm score are timed,
         a sweep of others is counted as one test of a sequence, or of its paths."""
-        replicas = clone["chains"] * len(clone.get("inverse_temperatures") or [1])
-        sweeps = replicas * max(clone["sweeps"])
+        sweeps = clone["chains"] * max(clone["sweeps"])
         if clone.get("sampler", "mh") != "mh" or clone["energy"] not in ("raw", "norm"):
             return sweeps * self.sequence * (clone.get("paths") or 1)
         tokens, length, draw = self.tokens[:CHAINS], self.model.length, np.random.default_rng(0)

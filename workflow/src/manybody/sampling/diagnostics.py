@@ -10,18 +10,14 @@ class Record:
 
     `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
     sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.
-    Of R temperatures these are the coldest replicas; `levels` (sweeps, R) are then the
-    mean energies of all, and `swaps` (sweeps, R - 1) count the chains in which neighbours swapped.
     """
 
-    def __init__(self, sweeps: int, chains: int, replicas: int = 1):
+    def __init__(self, sweeps: int, chains: int):
         self.energies = np.zeros((sweeps, chains))
         self.same = np.zeros((sweeps, chains), dtype=np.int64)
         self.accepted = np.zeros((sweeps, chains), dtype=np.int64)
         self.changed = np.zeros((sweeps, chains), dtype=np.int64)
         self.tokens: dict[int, np.ndarray] = {}
-        self.levels = np.zeros((sweeps, replicas))
-        self.swaps = np.zeros((sweeps, replicas - 1), dtype=np.int64)
 
 
 def settled(scores: np.ndarray) -> dict[str, float]:

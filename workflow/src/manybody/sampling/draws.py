@@ -38,10 +38,6 @@ class Draws:
         visits, uniforms = zip(*map(self.sweep, numbers), strict=True)
         return np.stack(visits, axis=1), np.stack(uniforms, axis=1)
 
-    def swaps(self, number: int, pairs: int) -> np.ndarray:
-        """Uniforms (C, pairs) for swaps after sweep `number`."""
-        return self._stream(number, 2).random((self.chains, pairs))
-
     def _stream(self, number: int, purpose: int) -> np.random.Generator:
         entropy = np.random.SeedSequence(self.seed, spawn_key=(*self.stream, number, purpose))
         return np.random.Generator(np.random.Philox(entropy))

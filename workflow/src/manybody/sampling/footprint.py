@@ -60,8 +60,7 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
         return FIXED
     sampler, paths = clone.get("sampler", "mh"), clone.get("paths") or 0
     shared, each = group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
-    chains = clone["chains"] * len(clone.get("inverse_temperatures") or [1])
-    group = min(shared + chains * each, MEMORY)
+    group = min(shared + clone["chains"] * each, MEMORY)
     return PROCESS + -(-(group + (SINGLE + DOUBLE) * about.weights) // 10**6)
 
 

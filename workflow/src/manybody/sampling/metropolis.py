@@ -33,7 +33,6 @@ from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import Reference
-from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered, tempering
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
@@ -215,7 +214,6 @@ def sample(
     stream: str = "",
     sampler: str = "mh",
     reference: Reference | None = None,
-    schedule: Schedule = CONSTANT,
 ) -> Path:
     """Draws clones of `model` from `initial` (C, L) into the folder `out`; returns its manifest.
 
@@ -226,12 +224,8 @@ def sample(
     and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
     that move together, `precision`, `sampler` and `reference` are those of `open_chains`.
-    With several temperatures the sequences are the coldest replicas', and `tempering.parquet`
-    holds the mean score and the share of swaps with the next hotter one for each temperature and
-    sweep.
 
-    Raises `ValueError` for starts that do not fit the model, and `Refusal` for temperatures without
-    swaps.
+    Raises `ValueError` for starts that do not fit the model.
     """
     initial = np.ascontiguousarray(initial, dtype=np.int64)
     about = about | dict(
@@ -250,20 +244,13 @@ def sample(
         about |= dict(sampler=sampler)
     if reference is not None:
         about |= dict(reference=reference.about)
-    if not schedule.constant:
-        about |= dict(
-            annealing=schedule.annealing, inverse_temperatures=schedule.inverse_temperatures
-        )
     paths = 0 if reference is None or reference.paths is None else len(reference.paths.orders)
     group = group_size(model, energy, memory, precision, sampler, paths)
-    group = max(1, group // schedule.replicas)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
-        run = _CloneFiles(
-            out, model, initial, sorted(set(sweeps)), about, schedule.inverse_temperatures
-        )
-        draws = Draws(seed, len(run.tokens), model.length, order, stream)
-        _walk(run, model, draws, group, sampler, reference, schedule)
+        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
+        draws = Draws(seed, len(initial), model.length, order, stream)
+        _walk(run, model, draws, group, sampler, reference)
         return run.close(tokenizer)
 
 
@@ -274,11 +261,10 @@ def _walk(
     group: int,
     sampler: str,
     reference: Reference | None,
-    schedule: Schedule,
 ) -> None:
     device = next(model.parameters()).device
     energy, gauge = run.about["energy"], run.about["gauge"]
-    count, replicas = len(run.initial), schedule.replicas
+    count = len(run.initial)
     step = advance if sampler == "mh" else redraw
     parts = np.array_split(np.arange(count), -(-count // group))
     chains = None
@@ -291,27 +277,20 @@ def _walk(
             keep = {number - run.done for number in run.saves if number in block}
             initial, records = [], []
             for part in parts:
-                rows = (part[:, None] * replicas + np.arange(replicas)).reshape(-1)
                 if len(parts) > 1 or chains is None:
                     chains = None  # the caches of the group before must go first
-                    tokens = torch.from_numpy(run.tokens[rows]).to(device)
+                    tokens = torch.from_numpy(run.tokens[part]).to(device)
                     chains = open_chains(
                         model, tokens, energy, gauge, run.about["precision"], sampler, reference
                     )
                 else:
                     chains.rebuild()
                 if first == 1:
-                    initial.append(chains.energy().cpu().numpy()[::replicas])
-                report = _Report(progress, len(rows))
-                starts = np.repeat(run.initial[part], replicas, axis=0)
-                moves = (chains, visits[rows], uniforms[rows], starts, keep, report)
-                if schedule.constant:
-                    records.append(step(*moves))
-                else:
-                    rungs = run.rungs[rows]
-                    records.append(tempered(step, *moves, schedule, rungs, first, draws, part))
-                    run.rungs[rows] = rungs
-                run.tokens[rows] = chains.tokens.cpu().numpy()
+                    initial.append(chains.energy().cpu().numpy())
+                report = _Report(progress, len(part))
+                starts = run.initial[part]
+                records.append(step(chains, visits[part], uniforms[part], starts, keep, report))
+                run.tokens[part] = chains.tokens.cpu().numpy()
             if first == 1:
                 run.past.energies = np.concatenate(initial)[None]
                 run.past.changed = np.zeros((1, count), dtype=np.int64)
@@ -336,17 +315,8 @@ class _Report:
 class _CloneFiles:
     """The files of a clone and what of them is done."""
 
-    def __init__(
-        self,
-        out: Path,
-        model: Model,
-        initial: np.ndarray,
-        saves: list[int],
-        about: dict,
-        inverse_temperatures: tuple[float, ...],
-    ):
+    def __init__(self, out: Path, model: Model, initial: np.ndarray, saves: list[int], about: dict):
         self.out, self.initial, self.saves, self.about = out, initial, saves, about
-        self.inverse_temperatures, replicas = inverse_temperatures, len(inverse_temperatures)
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
@@ -354,15 +324,14 @@ class _CloneFiles:
             parameters=_digest(part.detach().cpu().numpy() for part in model.state_dict().values()),
         )
         self.resume = Resume(out / "resume", identity)
-        self.tokens = np.repeat(initial, replicas, axis=0)
-        self.rungs = np.tile(np.arange(replicas), len(initial))
+        self.tokens = initial.copy()
         # All sweeps done; `energies` and `changed` begin with a row of the starts.
-        self.past = Record(0, len(initial), replicas)
+        self.past = Record(0, len(initial))
         self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
             state = {name: tensor.numpy().copy() for name, tensor in found[0].items()}
-            self.tokens, self.rungs = state.pop("tokens"), state.pop("rungs")
+            self.tokens = state.pop("tokens")
             vars(self.past).update(state)
 
     def _tidy(self) -> None:
@@ -385,15 +354,10 @@ class _CloneFiles:
     def add(self, records: list[Record]) -> None:
         """Takes over what all groups did since the last time, writes saved sweeps and the state."""
         before, past = self.done, self.past
-        shares = [record.same.shape[1] / len(self.initial) for record in records]
         new = {
             name: np.concatenate([getattr(record, name) for record in records], axis=1)
             for name in OF_CHAINS
         }
-        new["levels"] = sum(
-            share * record.levels for share, record in zip(shares, records, strict=True)
-        )
-        new["swaps"] = sum(record.swaps for record in records)
         for name, rows in new.items():
             setattr(past, name, np.concatenate([getattr(past, name), rows]))
         for sweep in sorted(records[0].tokens):
@@ -401,7 +365,7 @@ class _CloneFiles:
             about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
             sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
         state = {name: getattr(past, name) for name in new}
-        state |= dict(tokens=self.tokens, rungs=self.rungs)
+        state |= dict(tokens=self.tokens)
         tensors = {name: torch.from_numpy(values) for name, values in state.items()}
         self.resume.save(self.done, tensors, {})
 
@@ -415,18 +379,12 @@ class _CloneFiles:
 
     def close(self, tokenizer) -> Path:
         """Writes all that is left, the manifest last, and forgets the state."""
-        past, (count, length) = self.past, self.initial.shape
+        past, length = self.past, self.initial.shape[1]
         starts = self.about | dict(sweep=0)
         sequences.write(self.out / "starts.parquet", self.initial, self.vocabulary, starts)
         columns = trace(past.energies, past.same, past.accepted, past.changed, length)
         self._table("trace.parquet", columns)
         names = ["starts.parquet", "trace.parquet"]
-        if len(self.inverse_temperatures) > 1:
-            self._table(
-                "tempering.parquet", tempering(past, self.inverse_temperatures, count, length)
-            )
-            check_swaps(past.swaps, self.inverse_temperatures)
-            names.append("tempering.parquet")
         names += [self._file(n).name for n in self.saves]
         if tokenizer is not None:
             with atomic(self.out / "samples.md") as temporary:
