@@ -354,18 +354,14 @@ class _CloneFiles:
     def add(self, records: list[Record]) -> None:
         """Takes over what all groups did since the last time, writes saved sweeps and the state."""
         before, past = self.done, self.past
-        new = {
-            name: np.concatenate([getattr(record, name) for record in records], axis=1)
-            for name in OF_CHAINS
-        }
-        for name, rows in new.items():
+        for name in OF_CHAINS:
+            rows = np.concatenate([getattr(record, name) for record in records], axis=1)
             setattr(past, name, np.concatenate([getattr(past, name), rows]))
         for sweep in sorted(records[0].tokens):
             tokens = np.concatenate([record.tokens[sweep] for record in records])
             about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
             sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
-        state = {name: getattr(past, name) for name in new}
-        state |= dict(tokens=self.tokens)
+        state = {name: getattr(past, name) for name in OF_CHAINS} | dict(tokens=self.tokens)
         tensors = {name: torch.from_numpy(values) for name, values in state.items()}
         self.resume.save(self.done, tensors, {})
 
