@@ -14,6 +14,7 @@ from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from manybody import models
 from manybody.models import ARCHITECTURES, build
+from manybody.models.bert.network import rows_of_copies
 from manybody.models.factored import copies as of_copies, network as factored
 
 BATCH, LENGTH, VOCABULARY = 5, 7, 9
@@ -190,6 +191,20 @@ def test_factored_in_mixed_precision_stays_near(layers, rank, variant):
 def test_bert_masked_rows_equal_the_library_on_masked_copies(layers, kind):
     compare(made(transformer("bert", layers)), kind, 1e-12)
     compare(made(transformer("bert", layers), torch.float32), kind, 1e-5)
+
+
+def test_rows_of_copies_and_their_gradients_are_the_same_by_index_and_by_product():
+    generator = torch.Generator().manual_seed(3)
+    rows, positions = torch.tensor([0, 0, 1, 3, 3]), torch.tensor([1, 2, 0, 0, 2])
+    x = torch.randn(4 * 3 + 3, 2, generator=generator).double().requires_grad_()
+    weight = torch.randn(5 * 3, 2, generator=generator).double()
+    found = []
+    for product in (False, True):
+        copies = rows_of_copies(x, rows, positions, 3, product)
+        found.append((copies, *torch.autograd.grad((copies * weight).sum(), x)))
+    assert torch.equal(found[0][0], found[1][0])
+    torch.testing.assert_close(found[0][1], found[1][1])
+    assert torch.equal(found[0][0].view(5, 3, 2)[3], x[[12, 10, 11]])
 
 
 def test_gpt_equals_the_library_with_its_own_head():

@@ -263,13 +263,16 @@ def test_moves_do_not_depend_on_the_batch(name):
 
 
 @pytest.mark.parametrize("kind", ["raw", "norm"])
-def test_bfloat16_makes_the_same_moves(kind):
-    model = build(MODELS["bert"], scale=2.0).float()
+@pytest.mark.parametrize(
+    "precision, scale, margins", [("bfloat16", 2.0, (0.05, 5)), ("float16", 6.0, (0.01, 0.6))]
+)
+def test_half_precision_makes_the_same_moves(kind, precision, scale, margins):
+    model = build(MODELS["bert"], scale=scale).float()
     starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5))
     visits, uniforms = numbers(16, 6, 6)
     fine = open_chains(model, starts, kind)
-    coarse = open_chains(model, starts, kind, precision="bfloat16")
-    assert 0.05 < coarse.margin < 5
+    coarse = open_chains(model, starts, kind, precision=precision)
+    assert margins[0] < coarse.margin < margins[1]
     asked = []
     refine = coarse.refine
     coarse.refine = lambda handle, which: asked.append(len(which)) or refine(handle, which)
@@ -277,6 +280,23 @@ def test_bfloat16_makes_the_same_moves(kind):
     advance(fine, visits, uniforms, starts.numpy())
     assert torch.equal(fine.tokens, coarse.tokens)
     assert 0 < sum(asked) < record.same.size * 6 - record.same.sum()
+
+
+def test_ratios_that_overflow_are_computed_again():
+    """Hidden units above 65,504 are infinite in float16."""
+    model = build(MODELS["bert"]).float()
+    with torch.no_grad():
+        for layer in model.encoder.encoder.layer:
+            layer.intermediate.dense.weight *= 3e5
+            layer.output.dense.weight /= 3e5
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5))
+    visits, uniforms = numbers(16, 6, 3)
+    fine, coarse = (open_chains(model, starts, precision=name) for name in ("float32", "float16"))
+    ratios, _ = coarse.log_ratio(torch.arange(16), torch.zeros(16, dtype=int), starts[:, 1])
+    assert not ratios.isfinite().all()
+    for chains in (fine, coarse):
+        advance(chains, visits, uniforms, starts.numpy())
+    assert torch.equal(fine.tokens, coarse.tokens)
 
 
 @pytest.mark.parametrize("kind", ["raw", "norm"])

@@ -50,6 +50,17 @@ def test_masked_losses_are_the_same(description, masks):
     torch.testing.assert_close(there.cpu(), here, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("masks", [0.25, "all"])
+def test_gradients_are_the_same(masks):
+    model, twin = pair(BERT)
+    tokens = torch.randint(40, (6, 12), generator=torch.Generator().manual_seed(1))
+    rows, positions = choose_masks(6, 12, masks, torch.Generator().manual_seed(2))
+    masked_loss(model, tokens, rows, positions)[0].sum().backward()
+    masked_loss(twin, tokens.cuda(), rows.cuda(), positions.cuda())[0].sum().backward()
+    for here, there in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-9, atol=1e-9)
+
+
 def test_next_token_losses_are_the_same():
     # GPT-Neo's attention is single precision inside.
     model, twin = (each.float() for each in pair(GPT))
@@ -120,7 +131,7 @@ def test_training_and_sampling_run_and_learn(tmp_path, data, compiled):
     model = load_model(manifest, "last", "cuda")
     starts = data["validation"].tokens[:8].astype(np.int64)
     settings = {"energy": "raw", "gauge": "none", "sweeps": [2], "order": "left-to-right"}
-    for precision in ("float32", "bfloat16"):
+    for precision in ("float32", "float16", "bfloat16"):
         out = sample(
             model, starts, tmp_path / precision, seed=1, about={}, precision=precision, **settings
         )

@@ -73,8 +73,8 @@ class Clone(Block):
         "Draws the initial states, which all clones with this seed share, and, together with the "
         "clone's name, proposals, acceptance and permutations."
     )
-    precision: Literal["float32", "bfloat16"] = key(
-        "bfloat16 (bert only) computes the acceptance ratios in bfloat16, and in float32 again "
+    precision: Literal["float32", "float16", "bfloat16"] = key(
+        "float16, bfloat16 (bert only): acceptance ratios are computed so, and in float32 again "
         "those that its error could decide."
     )
     threads: Count = key("CPU threads of torch.")
@@ -124,8 +124,8 @@ class Clone(Block):
                 " that start at test sequences",
             )
         plain = self.sampler == "mh" and self.energy in ("raw", "norm")
-        if self.precision == "bfloat16" and not (plain and about.bfloat16_chains):
-            coarse = models.architectures_with("bfloat16_chains")
+        if self.precision != "float32" and not (plain and about.coarse_chains):
+            coarse = models.architectures_with("coarse_chains")
             yield self.refused(
                 "precision",
                 f"float32, in which all is computed but the ratios of mh under raw and norm of "

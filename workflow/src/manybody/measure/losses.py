@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from manybody.io import checkpoints
-from manybody.io.devices import torch_threads
+from manybody.io.devices import tensor_cores, torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
@@ -43,7 +43,7 @@ def evaluate(
     run = Manifest.read(manifest, "model")
     available = checkpoints.checkpoint_steps(run)
     rows = []
-    with torch_threads(threads):
+    with torch_threads(threads), tensor_cores():
         for step in available if steps == "all" else available[-1:]:
             model = stored.load_model(run, step, device)
             for name, (tokens, vocabulary) in sets.items():

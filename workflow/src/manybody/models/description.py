@@ -14,9 +14,9 @@ class About:
     module: str = "network"  # that of the class, in the package of the architecture
     display_name: str  # name of the architecture in claims and legends
     causal: bool = False  # it predicts the next token; else it predicts masked tokens
-    # Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
-    # `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so.
-    bfloat16_chains: bool = False
+    # Metropolis-Hastings chains of the model may compute ratios in half precision; it then says
+    # `coarse_copy_bytes`, `work_size` in bytes of a copy that is computed so.
+    coarse_chains: bool = False
     # Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any.
     maps: str | None = None
     read: bool = False  # it was trained elsewhere; `read_step` of its network reads it from files

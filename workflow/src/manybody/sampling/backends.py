@@ -68,9 +68,9 @@ def open_chains(
     The energies "reference" and "brook" need their `reference`. Chains of `sampler` other than "mh"
     are those that `redraw.redraw` moves.
 
-    `precision="bfloat16"` (BERT) computes ratios in bfloat16 and those near their threshold again
-    in the model's own type: the same moves, faster on a GPU. The block `clones` of the config
-    refuses what does not fit a model.
+    `precision` float16 or bfloat16 (BERT) computes ratios in it and those near their threshold
+    again in the model's own type: the same moves, faster on a GPU. The block `clones` of the
+    config refuses what does not fit a model.
     """
     if sampler == "ancestral":
         return Causal(model, tokens)
@@ -83,8 +83,8 @@ def open_chains(
         return MaskedGibbs(model, PathChains(model, tokens, reference.paths))
     if energy in ("reference", "brook"):
         return PathChains(model, tokens, reference.paths)
-    if precision == "bfloat16":
-        return CoarseChains(model, tokens, energy, gauge)
+    if precision != "float32":
+        return CoarseChains(model, tokens, energy, gauge, precision)
     if footprint.incremental(model, energy, *_numbers(model)):
         return factored.open_chains(model, tokens, energy, gauge)
     explicit = model.about.closed_form
@@ -96,11 +96,12 @@ def bytes_needed(
 ) -> tuple[int, int]:
     """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
 
-    In bfloat16 the weights stand beside their own type a second time while copies are computed.
+    In half precision the weights stand beside their own type a second time while copies are
+    computed.
     """
     number, device = _numbers(model)
     shared, each = footprint.group_bytes(model, energy, number, device, sampler, paths)
-    if precision == "bfloat16":
+    if precision != "float32":
         shared += 2 * sum(weight.numel() for weight in model.parameters())
     return shared, each
 

@@ -50,7 +50,7 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
     """MB that the job of a clone takes on a CPU; entries of the config.
 
     The process, the weights in single and double precision, and the group of chains that moves
-    together. What a bfloat16 copy of the weights adds is left to `PROCESS`.
+    together. What a copy in half precision of the weights adds is left to `PROCESS`.
     """
     if "vocabulary" not in source or "length" not in source:
         return FIXED

@@ -107,7 +107,10 @@ class MaskedChains:
             positions.flatten().split(self.copies_at_once),
             strict=True,
         )
-        return torch.cat([self.model.masked_features(tokens, *piece) for piece in pieces])
+        return torch.cat([self._features(tokens, *piece) for piece in pieces])
+
+    def _features(self, *asked: Tensor) -> Tensor:
+        return self.model.masked_features(*asked)
 
     def _score(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
@@ -129,21 +132,28 @@ class MaskedChains:
 
 
 class CoarseChains(MaskedChains):
-    """The same with the copies of ratios computed in bfloat16, whose errors decide nothing.
+    """The same with the copies of ratios computed in half precision, whose errors decide nothing.
 
-    log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9. The driver
-    asks `refine` for every ratio within `margin` nats of its threshold: the copies of both states
-    in the model's own type. Proposals are drawn from one such copy too, since their distribution
-    must be that of the energy, and the energies of states are computed so. `margin` is `SIGMAS`
-    times the root mean square error, measured on moves from the current states whenever the caches
-    are rebuilt.
+    log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9 in bfloat16
+    and 2^-12 in float16. The driver asks `refine` for every ratio within `margin` nats of its
+    threshold, and for those that are not finite, as numbers above 65,504 are not in float16: the
+    copies of both states in the model's own type. Proposals are drawn from one such copy too, since
+    their distribution must be that of the energy, and the energies of states are computed so.
+    `margin` is `SIGMAS` times the root mean square error, measured on moves from the current states
+    whenever the caches are rebuilt.
     """
 
     exactly = False  # whether copies are computed in the model's own type just now
 
+    def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str, coarse: str):
+        self.coarse, self.coarsely = getattr(torch, coarse), model.masked_features
+        if tokens.is_cuda:  # where norms and residuals, one by one, take as long as products
+            self.coarsely = torch.compile(model.masked_features, dynamic=True)
+        super().__init__(model, tokens, energy, gauge)
+
     @property
     def copy_bytes(self) -> int:
-        return super().copy_bytes if self.exactly else self.model.about.bfloat16_copy_bytes
+        return super().copy_bytes if self.exactly else self.model.about.coarse_copy_bytes
 
     def rebuild(self) -> None:
         super().rebuild()
@@ -183,10 +193,11 @@ class CoarseChains(MaskedChains):
         finally:
             self.exactly = False
 
-    def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=not self.exactly):
-            features = super()._some_copies(tokens, positions)
-        return features.to(next(self.model.parameters()).dtype)
+    def _features(self, *asked: Tensor) -> Tensor:
+        if self.exactly:
+            return super()._features(*asked)
+        with torch.autocast(self.tokens.device.type, self.coarse):
+            return self.coarsely(*asked).to(next(self.model.parameters()).dtype)
 
 
 def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:

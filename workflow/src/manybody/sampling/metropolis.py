@@ -124,8 +124,8 @@ def advance(
         rises = ratios + gains[moving]
         if betas is not None:  # the proposals' own distribution stays as it is
             ratios = betas[moving] * rises - gains[moving]
-        if margin:  # coarse arithmetic does not decide within it
-            (doubtful,) = (np.abs(ratios - thresholds) < margin).nonzero()
+        if margin:  # coarse arithmetic does not decide within it, nor where it is not finite
+            (doubtful,) = (~(np.abs(ratios - thresholds) >= margin)).nonzero()
             if doubtful.size:
                 ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
                 rises = ratios + gains[moving]

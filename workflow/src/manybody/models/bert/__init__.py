@@ -6,10 +6,10 @@ from manybody.models import description
 class About(description.Transformer):
     network = "Bert"
     display_name = "BERT"
-    bfloat16_chains = True
+    coarse_chains = True
 
     @property
-    def bfloat16_copy_bytes(self) -> int:
+    def coarse_copy_bytes(self) -> int:
         length, width, mlp = (self.description[key] for key in ("length", "width", "mlp"))
         # Of each row in single precision: residual, its sum with an output, and a norm.
         single = 3 * width

@@ -111,10 +111,6 @@ class Bert(Model):
         masks = tokens.new_full((1, length), self.vocabulary)
         places = torch.arange(length, device=tokens.device)
         x = self._embed(torch.cat([tokens, masks]), places)
-        index = rows[:, None] * length + places
-        index = torch.where(
-            positions[:, None] == places, tokens.shape[0] * length + positions[:, None], index
-        )
         copies = torch.arange(len(rows), device=tokens.device) * length + positions
 
         layers = self.encoder.encoder.layer
@@ -131,10 +127,13 @@ class Bert(Model):
             query = None
             if number == 0:
                 masked = normed.shape[0] - length + positions
-                mixed = mixed.index_select(0, index.flatten())
-                x = x.index_select(0, masked if last else index.flatten())
+                product = x.is_cuda and torch.is_grad_enabled()
+                mixed = rows_of_copies(mixed, rows, positions, length, product)
                 if last:
+                    x = x.index_select(0, masked)
                     query = inner.query(normed.index_select(0, masked))
+                else:
+                    x = rows_of_copies(x, rows, positions, length, product)
             elif last:
                 x = x.index_select(0, copies)
                 query = inner.query(normed.index_select(0, copies))
@@ -169,3 +168,24 @@ class Bert(Model):
         """The rest of a layer: attention's output projection, then the MLP, both with skips."""
         x = layer.attention.output.dense(seen) + x
         return layer.output.dense(layer.intermediate(x)) + x
+
+
+def rows_of_copies(
+    x: Tensor, rows: Tensor, positions: Tensor, length: int, product: bool
+) -> Tensor:
+    """Rows (N L, d) of copies of sequences `rows` (N,) that are masked at `positions` (N,).
+
+    x (B L + L, d): the rows of B sequences, then those of the mask symbol at L positions. product:
+    multiply with rows of a unit matrix, whose gradient is a product as well; that of an index adds
+    row by row, which takes a GPU five times as long.
+    """
+    places = torch.arange(length, device=x.device)
+    hidden = positions[:, None] == places
+    if not product:
+        index = torch.where(hidden, len(x) - length + places, rows[:, None] * length + places)
+        return x.index_select(0, index.flatten())
+    texts, masks = x[:-length].view(-1, length * x.shape[1]), x[-length:]
+    chosen = rows[:, None] == torch.arange(len(texts), device=x.device)
+    with torch.autocast(x.device.type, enabled=False):
+        copies = (chosen.to(x.dtype) @ texts).view(-1, *masks.shape)
+    return torch.where(hidden[..., None], masks, copies).flatten(0, 1)
