@@ -88,7 +88,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("clones.n2.model", "gpt", ["clones.n2.model", "gpt", "causal"]),
         ("clones.n2.step", 99999, ["clones.n2.step", "99999", "2500"]),
         ("sources.docs.blocks", {"test": 50}, ["clones.n2.chains", "160", "the 50 of source docs"]),
-        ("clones.n2.precision", "bfloat16", ["clones.n2.precision", "factored", "float32"]),
+        ("clones.n2.precision", "float16", ["clones.n2.precision", "factored", "float32"]),
         ("clones.n2.energy", "rww", ["clones.n2.energy", "'rww'", "raw"]),
         ("models.n2.training.checkpoints.listed", [9999], ["listed", "9999", "2500"]),
         ("models.n2.training.warmup", 2500, ["warmup", "2500"]),

@@ -328,8 +328,9 @@ def _costs(found: Found) -> dict[str, tuple[float, float, float]]:
 def claims(tables: style.Tables) -> list[records.Claim]:
     """What an order costs, how much information makes up for it, controls, and clones."""
     found, later = tables.found, "the log of the ratio of times is above 0"
-    first = found.times[found.times["cell"] == found.times["cell"].iloc[0]]
-    scope = f"{first['student'].nunique()} students of {first['cell'].iloc[0]}"
+    counts = found.times.groupby("cell")["student"].nunique()
+    fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
+    scope = f"{fewest}{counts.max()} students of each of {len(counts)} laws or recipes"
 
     def parts(make, what: str, *groups: str, equal: bool = False):
         return [
@@ -435,14 +436,19 @@ def draw(tables: style.Tables):
 
 
 def _draw_orders(axes, drawn: pd.DataFrame) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
     cells = dict.fromkeys(drawn.loc[drawn["panel"] == "a, median", "series"])
-    for cell, colour in zip(cells, LENGTHS, strict=False):
+    for place, (cell, colour) in enumerate(zip(cells, LENGTHS, strict=False)):
+        # Points beside the order that they belong to, as laws of several lengths share it.
+        aside = axes.transData + ScaledTranslation(5 * place / 72, 0, axes.figure.dpi_scale_trans)
         line = style.series(drawn, "a, median", cell)
-        axes.plot(line["x"], line["y"], color=colour, label=cell)
+        axes.plot(line["x"], line["y"], color=colour, label=cell, transform=aside)
         for series, face in ((cell, colour), (f"{cell}, not reached", "white")):
             dots = style.series(drawn, "a", series)
             marker = "^" if face == "white" else "o"
-            axes.plot(dots["x"], dots["y"], marker, color=colour, markerfacecolor=face, alpha=0.6)
+            look = dict(color=colour, markerfacecolor=face, alpha=0.6, transform=aside)
+            axes.plot(dots["x"], dots["y"], marker, **look)
     halves = drawn[drawn["panel"] == "half-times"]
     if len(halves):
         axes.plot(halves["x"], halves["y"], "x", color="0.5", label=r"$M_{k-1}$, half-time")
