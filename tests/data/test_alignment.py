@@ -233,7 +233,7 @@ REFUSED = {
     ),
     "no file": ("", dict(file="nowhere.fasta"), r"no such file: nowhere\.fasta"),
     "one cluster": (">a\nACDEF\n" * 30, {}, "1 clusters.*Raise `identity`.*by: random"),
-    "too few": (">a\nACD\n>b\nACE\n>c\nACE\n", {}, "3 sequences are too few"),
+    "too few": (">a\nACD\n>b\nACE\n>c\nACE\n", {}, "3 sequences, expected 2 for test, 2 for val"),
 }  # fmt: skip
 
 

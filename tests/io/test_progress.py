@@ -40,6 +40,15 @@ def test_the_last_line_is_found(log, unit, left, seconds):
     assert seconds - 2 < said.left <= seconds
 
 
+def test_what_was_done_before_says_nothing_of_the_time_left(log, monkeypatch):
+    seconds = iter(range(0, 100, 10))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    with said_to(log), Progress(80, "steps", "fit") as bar:
+        bar.update(60, before=True)
+        bar.update(4)
+        assert last_progress(log, 100.0).left == pytest.approx(80, abs=1)  # 16 steps, 4 in 20 s
+
+
 def test_nothing_is_found_in_a_log_that_is_old_or_silent_or_not_there(log):
     assert last_progress(log.with_name("other.log"), 100.0) is None
     with said_to(log):

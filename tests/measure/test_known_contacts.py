@@ -93,6 +93,8 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
         (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
         ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n4 u 2\n", [[2, 4]], 28, "header.*: 2"),
+        ("# STOCKHOLM 1.0\na ACGUACGU\nb ACGUACGA\n#=GC SS_cons .<..>...\n//\n", [[2, 5]], 28,
+         "1 pairs listed"),
         ("8 dG = -1 name\n1 A 0 2 0 1\n2 C 1 3 4 2\n4 G 3 5 2 4\n", [[2, 4]], 28, "1 pairs"),
     ],
 )  # fmt: skip

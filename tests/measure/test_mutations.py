@@ -74,6 +74,11 @@ def test_what_cannot_be_placed_is_refused(model, tmp_path, monkeypatch):
     path.write_text(">aligned\nAC-GU\n>short\nACGU\n")
     with pytest.raises(Refusal, match=r"record short has 4 letters and the model 5 columns.*--al"):
         mutations.energies(model, path)
+    for odd in "1\u00c4":
+        path.write_text(f">aligned\nAC-GU\n>short\nAC{odd}U\n")
+        with pytest.raises(SourceError, match=f"some.fasta: record short, column 3: '{odd}' is no"):
+            mutations.energies(model, path, np.array([[1, 2, 0, 3, 4]]))
+    path.write_text(">aligned\nAC-GU\n>short\nACGU\n")
     monkeypatch.setitem(sys.modules, "pyhmmer", None)
     with pytest.raises(Refusal, match=r"short, are to be aligned.*pip install 'pyhmmer"):
         mutations.energies(model, path, np.zeros((2, 5), int))
@@ -104,8 +109,8 @@ def test_a_profile_puts_residues_into_the_columns_of_the_family():
     # HMMER leaves out ends that are not alike, which is right where the sequence goes on.
     ends = ["WW" + own[2:], "--" + own[2:]]
     assert found == [own, own, deleted, own, without, *ends]
-    with pytest.raises(SourceError, match="record odd is no sequence of protein"):
-        profile.align(["odd"], ["AC1"], family, "protein")
+    (unknown,) = profile.align(["unknown"], [own[:9] + "?" + own[10:]], family, "protein")
+    assert unknown == own[:9] + "X" + own[10:]
 
 
 # --- Mutations -----------------------------------------------------------------------------------

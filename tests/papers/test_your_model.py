@@ -48,6 +48,8 @@ def test_the_map_shows_who_acts_on_whom_and_how(length):
     boxes = [box for box in figure.findobj(Rectangle) if box.get_height() == 0.9]
     framed = [box for box in boxes if box.get_facecolor() == (1, 1, 1, 1)]
     shades = {box.get_facecolor()[:3] for box in boxes} - {(1, 1, 1)}
+    found.every.fill(0)  # nothing acts
+    assert faults(passage_map.draw(found)) == []
     # Two sources for each target: pairs, and more; on the first targets fewer act.
     assert len(framed) == 3
     assert len(boxes) == 3 * 3

@@ -104,7 +104,12 @@ def test_an_alignment_of_two_alphabets_is_refused_with_the_option_that_decides(t
     assert command.main(["family", str(path), "--out", str(tmp_path / "out")]) == 1
     assert "give `--alphabet protein`, `--alphabet dna` or" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    for value in "70", "most":
+    shares = (
+        ("occupancy", "70", "from 0"),
+        ("coverage", "most", "from 0"),
+        ("identity", "0", "above"),
+    )
+    for option, value, bounds in shares:
         with pytest.raises(SystemExit):
-            command.main(["family", str(path), "--occupancy", value])
-        assert f"found {value}, expected a share from 0 to 1" in capsys.readouterr().err
+            command.main(["family", str(path), f"--{option}", value])
+        assert f"found {value}, expected a share {bounds}" in capsys.readouterr().err

@@ -86,7 +86,7 @@ def add_family(commands) -> None:
     )
     one.add_argument(
         "--identity",
-        type=_share,
+        type=lambda text: _share(text, 1e-9, "above 0, 1 at most"),
         default=0.8,
         metavar="P",
         help="share of equal columns from which sequences share their weight (%(default)s)",
@@ -115,11 +115,11 @@ def add_family(commands) -> None:
     one.set_defaults(run=family)
 
 
-def _share(text: str) -> float:
+def _share(text: str, least: float = 0.0, bounds: str = "from 0 to 1") -> float:
     with suppress(ValueError):
-        if 0 <= (value := float(text)) <= 1:
+        if least <= (value := float(text)) <= 1:
             return value
-    raise argparse.ArgumentTypeError(f"found {text}, expected a share from 0 to 1")
+    raise argparse.ArgumentTypeError(f"found {text}, expected a share {bounds}")
 
 
 def _count(text: str) -> int:

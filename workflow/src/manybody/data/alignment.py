@@ -525,7 +525,8 @@ def split(
     }
     if len(tokens) - sum(wanted.values()) < 2:
         raise SourceError(
-            f"split: {len(tokens)} sequences are too few for {wanted}; two must be left to train on"
+            f"split: found {len(tokens)} sequences, expected {wanted['test']} for test, "
+            f"{wanted['validation']} for validation and 2 to train on; give more sequences"
         )
     generator = np.random.default_rng(source["seed"])
     if source["split"].get("by") == "random":

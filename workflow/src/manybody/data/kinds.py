@@ -45,7 +45,11 @@ from manybody.io.options import (
 
 
 class Blocks(Block):
-    """Numbers of sequences of each split of a text that are kept."""
+    """Numbers of sequences of each split of a text that are kept.
+
+    Shuffle the documents beforehand if their order means something: splits keep the order of the
+    files, and the first of files by letter or date are no sample of all.
+    """
 
     train: Count = key("The first so many of the training split; all by default.", None)
     validation: Count = key("The first so many of the validation split; all by default.", None)

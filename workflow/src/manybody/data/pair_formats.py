@@ -10,7 +10,7 @@ the gauge changes no probability, and `PairModel.zero_sum` sets it. Numbers have
 | CCMpred, `-r` | 20 fields a line; `# i j`, then 21 x 21 | from 0 | of L2; gaps have no field |
 | CCMpred | a matrix of scores, L lines of L | | |
 | EVcouplings, plmc | pairs `i A_i j A_j fn cn` | the reference's numbers | |
-| CASP | pairs `i j 0 8 p` (RR), read by `measure.known_contacts` | columns, from 1 | |
+| CASP | pairs `i j 0 8 p` (RR), read by `measure.known_contacts` | the reference's, from 1 | |
 """
 
 import io
@@ -214,17 +214,19 @@ def read_evcouplings(path: str | Path, about: dict) -> pd.DataFrame:
 
 def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: int = 6) -> None:
     """Writes scores (L, L) of pairs at least `separation` apart in CASP's format RR, the best
-    first.
+    first. Its target is the reference record in `about`, whose residues in columns count from 1:
+    pairs of columns where it has a gap are left out.
 
-    p = s / (s + s_L), with s_L the L-th best score, 0 for scores below 0: half for that pair, as L
-    contacts are what a fold of L sites has about. It ranks the pairs, and is no probability that
-    was checked. Sites are columns, X those where the reference record has a gap.
+    p = s / (s + s_n), with s_n the n-th best score of n residues, 0 for scores below 0: half for
+    that pair, as n contacts are what a fold of n residues has about. It ranks the pairs, and is no
+    probability that was checked.
     """
-    i, j = np.triu_indices(len(scores), separation)
-    found = np.maximum(scores[i, j], 0)
+    sites = [site for site, number in enumerate(about["numbers"]) if number is not None]
+    letters = "".join(about["aligned"][site] for site in sites).upper()
+    i, j = np.triu_indices(len(sites), separation)
+    found = np.fmax(scores[np.ix_(sites, sites)][i, j], 0)  # 0 where there is no score
     order = np.argsort(-found, kind="stable")
-    middle = found[order[: len(scores)][-1]] or 1.0
-    letters = about.get("aligned", "X" * len(scores)).upper().replace("-", "X")
+    middle = found[order[: len(sites)]].min(initial=np.inf) or 1.0
     lines = ["PFRMAT RR", "REMARK p ranks the pairs and is not calibrated", "MODEL 1"]
     lines += [letters[start : start + 50] for start in range(0, len(letters), 50)]
     lines += [f"{i[n] + 1} {j[n] + 1} 0 8 {found[n] / (found[n] + middle):.6f}" for n in order]

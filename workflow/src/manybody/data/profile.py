@@ -5,7 +5,6 @@ pyhmmer is needed here alone, and imported where it is used.
 
 import re
 
-from manybody.data import SourceError
 from manybody.data.alignment import INSERTIONS
 from manybody.io.refusal import Refusal
 
@@ -18,11 +17,11 @@ def align(names: list[str], letters: list[str], family: list[str], kind: str) ->
     """The residues of each sequence in the columns of the family, `-` where it has none: rows of
     L letters. What lies between columns or beyond them is dropped.
 
-    letters: gaps in them do not count; family: its aligned rows, of which each column becomes a
-    state of the profile. HMMER aligns the part that is alike. Residues beyond it fill the columns
-    that are left at an end, if the sequence ends there as well.
+    letters: of the alphabet `kind`, gaps in them do not count; family: its aligned rows, of which
+    each column becomes a state of the profile. HMMER aligns the part that is alike. Residues beyond
+    it fill the columns that are left at an end, if the sequence ends there as well.
 
-    `SourceError` names a record that HMMER cannot read, `Refusal` says how to install pyhmmer.
+    `Refusal` says how to install pyhmmer.
     """
     try:
         from pyhmmer import easel, hmmer, plan7
@@ -39,14 +38,9 @@ def align(names: list[str], letters: list[str], family: list[str], kind: str) ->
     alignment.reference = "x" * len(family[0])
     builder = plan7.Builder(alphabet, architecture="hand")
     profile, _, _ = builder.build_msa(alignment.digitize(alphabet), plan7.Background(alphabet))
-    sequences = []
-    for name, row in zip(names, letters, strict=True):
-        plain = re.sub(r"[-.~*]", "", row)
-        try:
-            numbered = easel.TextSequence(name=f"{len(sequences)}", sequence=plain)
-            sequences.append(numbered.digitize(alphabet))
-        except ValueError as error:
-            raise SourceError(f"record {name} is no sequence of {kind}: {error}") from error
+    plain = [re.sub(r"[-.~*]", "", row).replace("?", "X") for row in letters]
+    numbered = (easel.TextSequence(name=f"{n}", sequence=row) for n, row in enumerate(plain))
+    sequences = [one.digitize(alphabet) for one in numbered]
     found = hmmer.hmmalign(profile, sequences, all_consensus_cols=True, cpus=1)
     return [_filled(_filled(row)[::-1])[::-1].translate(INSERTIONS) for row in found.alignment]
 

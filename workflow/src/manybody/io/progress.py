@@ -47,19 +47,22 @@ class Progress:
         elif self._done > self._start:
             self._line(time.monotonic())
 
-    def update(self, done: int, left: float | None = None, **figures) -> None:
+    def update(self, done: int, left: float | None = None, before: bool = False, **figures) -> None:
         """Counts `done` more units; `figures` (numbers) are shown beside the bar.
 
         left: seconds to the end, where the caller knows better than the mean rate so far: if the
-        units differ in what they take.
+        units differ in what they take. before: an earlier run did them, so that they say nothing of
+        the rate.
         """
         with self._lock:
             self._done += done
+            self._start += done * before
             self._figures, self._left = figures, left
             now = time.monotonic()
             if self._bar is not None:
                 known = {} if left is None else {"left": tqdm.format_interval(left)}
                 self._bar.set_postfix({**known, **figures}, refresh=False)
+                self._bar.initial += done * before
                 self._bar.update(done)
             elif now - self._last >= INTERVAL:
                 self._line(now)

@@ -372,8 +372,7 @@ def write_tables(found: Found, folder: str | Path) -> None:
     contacts.write_list(paths["contacts.csv"], pd.DataFrame(values), names_of(found))
     with atomic(paths["precision.csv"]) as temporary:
         found.precision.to_csv(temporary, index=False)
-    scores = np.nan_to_num(found.scores, nan=0.0)
-    write_casp(paths["contacts.rr"], scores, family.whole, found.separation)
+    write_casp(paths["contacts.rr"], found.scores, family.whole, found.separation)
     with atomic(paths["family.fasta"]) as temporary:
         letters = mutations.letters_of(family.tokens, family.about)
         rows = zip(family.names, letters, strict=True)

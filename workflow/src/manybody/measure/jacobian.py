@@ -148,7 +148,7 @@ def categorical(
     for first in range(0, len(sites), size):
         here = sites[first : first + size]
         path = kept and kept / f"{form}-{first}-{len(here)}.npy"
-        if path and path.is_file():
+        if there := bool(path and path.is_file()):
             parts.append(np.load(path))
         else:
             changed = np.tile(tokens, (len(here), count, 1))
@@ -161,7 +161,8 @@ def categorical(
                 with atomic(path) as temporary, temporary.open("wb") as opened:
                     np.save(opened, parts[-1])
         if progress is not None:
-            progress.update(len(here) * count * (len(sites) if form == "masked" else 1))
+            of_each = len(sites) if form == "masked" else 1
+            progress.update(len(here) * count * of_each, before=there)
     found = np.concatenate(parts)
     if not np.isfinite(found).all():
         raise Refusal("the model gave logits that are not finite; take another checkpoint")

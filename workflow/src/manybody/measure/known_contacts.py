@@ -20,7 +20,7 @@ from Bio.PDB.MMCIF2Dict import MMCIF2Dict
 from scipy.spatial.distance import cdist
 
 from manybody.data import SourceError
-from manybody.data.alignment import listed, read_text
+from manybody.data.alignment import consensus_structure, listed, read_text
 from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
@@ -390,13 +390,14 @@ def read_contacts(
     or p says which columns these are. A probability p, as in CASP's format RR, i, j, (d1, d2,) p,
     makes contacts of pairs with .5 or more. L rows of L numbers, with labels or without, are all
     distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
-    ct) list their pairs. Sites are columns of the alignment, from 1; columns are separated by
-    commas, semicolons, tabs or spaces; lines from '#' and one line of names are passed over.
+    ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
+    1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
+    names are passed over.
     `SourceError` names the line that is not like this.
     """
     split = (
         (n, line, re.split(r"\s*[,;]\s*|\s+", line.partition("#")[0].strip(" \t").rstrip(",;")))
-        for n, line in enumerate(_text(path).splitlines(), start=1)
+        for n, line in enumerate((consensus_structure(Path(path)) or _text(path)).splitlines(), 1)
     )
     rows = [(n, line, [one.strip("\"'") for one in fields]) for n, line, fields in split]
     rows = _pairs_of_matrix([row for row in rows if row[2] != [""]], length)

@@ -96,8 +96,10 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
                 f"model {model.length} columns, and there is no alignment of the family to align "
                 "it to; give the folder that `manybody family` made, or --alignment"
             )
-        rows = letters_of(family, model.about)
+        rows, width = letters_of(family, model.about), max(map(len, letters))
         parts = [[one[n] for n in other] for one in (names, letters)]
+        padded = [row.ljust(width, "-") for row in parts[1]]
+        alignment.encode(Path(path), parts[0], padded, model.about["kind"], confirmed=True)
         for n, row in zip(other, profile.align(*parts, rows, model.about["kind"]), strict=True):
             given[n] = row
     tokens, _ = alignment.encode(Path(path), names, given, model.about["kind"], confirmed=True)

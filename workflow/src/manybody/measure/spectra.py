@@ -145,7 +145,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         **{largest: entry["orders"]},
     )
     tables.SPECTRUM.write(path, done.rows, {"job": job})
-    kept.update(entry["forwards"] - kept.done)
+    kept.update(entry["forwards"] - kept.done, before=rows is not None)
     return done
 
 
@@ -161,10 +161,10 @@ class _Kept:
             tables.SPECTRUM.write(self.path, rows, {"job": self.job})
             self.last = time.monotonic()
 
-    def update(self, done: int) -> None:
+    def update(self, done: int, before: bool = False) -> None:
         self.done += done
         if self.progress is not None:
-            self.progress.update(done)
+            self.progress.update(done, before=before)
 
 
 def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:

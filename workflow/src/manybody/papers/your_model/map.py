@@ -105,7 +105,7 @@ def draw(tables: Tables):
     figure = style.new(2, 3.2 + height)
     maps, text = figure.subfigures(2, 1, height_ratios=[3.2, height])
     left, right = maps.subplots(1, 2)
-    largest = float(np.nanmax(tables.every))
+    largest = float(np.nanmax(tables.every)) or 1.0  # 0 where nothing acts
     norm = LogNorm(largest / 1000, largest, clip=True)
     _draw_map(left, tables.every, tables, norm=norm, cmap="viridis_r")
     left.set_title("(a) $M_1$ (logits$^2$)")
