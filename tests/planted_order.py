@@ -51,7 +51,8 @@ def times(students=6, groups=tuple(CELLS), **planted):
 
 
 def of_figure(bootstraps=20, **planted):
-    """Tables of the whole figure: clones that are as predicted, one of them not."""
+    """Tables of the whole figure: clones that are as predicted, one of them not, and one of which
+    no gain is predicted."""
     clones = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1) for s in (0.25, 0.5, 1.0)}
-    clones["triples"] = (6.0, 0.3, 6.5)
+    clones |= {"triples": (6.0, 0.3, 6.5), "none": (np.nan, np.nan, np.nan)}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

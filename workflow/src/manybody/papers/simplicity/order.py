@@ -183,6 +183,8 @@ def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, f
     """log t of saturation on each clone, by the half-logits of some students and in the others.
 
     The interval is that of the difference of two means, with the spread of those that predict.
+    Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
+    random initial weights start higher, and that they lose this first says nothing of the law.
     """
     from manybody.data import code
 
@@ -222,7 +224,8 @@ def clone_losses(law, clone, shares: np.ndarray) -> np.ndarray:
 
 def _time(steps: Sequence[float], losses: Sequence[float]) -> float:
     above = np.asarray(steps) > 0
-    return float(log_times(np.asarray(steps)[above], np.asarray(losses)[above], SATURATION[0])[0])
+    losses = np.minimum(losses, math.log(2))[above]
+    return float(log_times(np.asarray(steps)[above], losses, SATURATION[0])[0])
 
 
 def tables_of(
@@ -343,8 +346,9 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     several = "information" in found.ladder.beta
     value, error, half = found.ladder.exchange() if several else [math.nan] * 3
     chance, degrees = found.chance or (math.nan, 0)
-    inside = [abs(seen - told) <= width for told, width, seen in found.clones.values()]
-    wide = [width > WIDEST for _, width, _ in found.clones.values()]
+    foretold = [one for one in found.clones.values() if math.isfinite(one[0])]
+    inside = [abs(seen - told) <= width for told, width, seen in foretold]
+    wide = [width > WIDEST for _, width, _ in foretold]
     vague = any(
         one.half > WIDEST for one in found.estimates if one.group == "ladder" and one.left == HALF
     )
