@@ -264,7 +264,7 @@ def test_moves_do_not_depend_on_the_batch(name):
 
 @pytest.mark.parametrize("kind", ["raw", "norm"])
 @pytest.mark.parametrize(
-    "precision, scale, margins", [("bfloat16", 2.0, (0.05, 5)), ("float16", 6.0, (0.01, 0.6))]
+    ("precision", "scale", "margins"), [("bfloat16", 2.0, (0.05, 5)), ("float16", 6.0, (0.01, 0.6))]
 )
 def test_half_precision_makes_the_same_moves(kind, precision, scale, margins):
     model = build(MODELS["bert"], scale=scale).float()
