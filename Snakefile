@@ -43,7 +43,7 @@ configfile: DEFAULT
 
 refuse_missing_packages()
 
-from display import Display, found_by
+from display import Display
 from gone import watch
 from manybody.pipeline.check import check, take_away
 
@@ -75,7 +75,9 @@ onerror:
 # What was found, and what there is to look at, by the paths that a person opens.
 onsuccess:
     display.end()
-    for sentence in found_by(workflow.dag):
+    from manybody.report.scorecard import found_in
+
+    for sentence in found_in(file for job in workflow.dag.jobs for file in job.output):
         print(sentence, file=sys.stderr)
     for name in ("index.html", "scorecard.html", "figures"):
         if Path(RESULTS, name).exists():

@@ -30,7 +30,6 @@ if "XDG_CACHE_HOME" not in os.environ and not os.access(home, os.W_OK | os.X_OK)
         os.makedirs(home)
     except OSError:  # a container, or a node of a cluster
         import tempfile
-
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="cache-")
 """
 
@@ -47,10 +46,7 @@ def check_machine():
             "python3.11 python3.11-venv) and name it: make env PYTHON=python3.11"
         )
     if not util.find_spec("ensurepip"):  # Debian packs it, with venv, apart from python3
-        stop(
-            f"{sys.executable} is without its module ensurepip, which makes virtual environments.\n"
-            f"Install it (Debian: apt-get install python{version}-venv)."
-        )
+        stop(f"{sys.executable} lacks ensurepip (Debian: apt-get install python{version}-venv).")
 
 
 def stop(message):
@@ -65,10 +61,9 @@ def stamp(venv, locks, build):
 
 def ready(venv, locks, wanted):
     """Whether the environment is whole, where it was made, and as the lock says."""
-    if not (venv / "bin" / "python").exists() or not (venv / STAMP).exists():
-        return False
     whole = [stamp(venv, locks, build) for build in BUILDS if wanted in ("", build)]
-    return (venv / STAMP).read_text(encoding="utf-8").strip() in whole
+    there = (venv / "bin" / "python").exists() and (venv / STAMP).exists()
+    return there and (venv / STAMP).read_text(encoding="utf-8").strip() in whole
 
 
 def where(venv):
@@ -92,34 +87,31 @@ def empty(venv):
 
 def add_cache(venv):
     """Have each Python of the environment name another folder of caches where home has none."""
-    (packages,) = venv.glob("lib/python3*/site-packages")
-    module = packages / "manybody_cache.py"
+    module = next(venv.glob("lib/python3*/site-packages")) / "manybody_cache.py"
     if not module.exists() or module.read_text("utf-8") != CACHE:
         module.write_text(CACHE, encoding="utf-8")
         module.with_suffix(".pth").write_text("import manybody_cache\n", encoding="utf-8")
 
 
 def pip(venv, *arguments):
-    return [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments]
+    install = "-m pip --disable-pip-version-check install --quiet --only-binary :all:"
+    return [str(venv / "bin" / "python"), *install.split(), *arguments]
 
 
 def torch_build(venv, release):
     """The build of torch to install: "cpu" where pip finds it, else "cuda"."""
-    asked = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"]
-    question = pip(venv, "install", "--quiet", *asked, f"torch=={release}+cpu")
+    question = pip(venv, "--dry-run", "--no-deps", "--ignore-installed", f"torch=={release}+cpu")
     if subprocess.run(question, capture_output=True, check=False).returncode == 0:
         return "cpu"
-    print(
-        f"make env: pip finds no CPU build of torch {release}: this takes the CUDA build (5 GB, it"
-    )
-    print("needs no GPU). For the other, name pip a folder or an index that has it.", flush=True)
+    print(f"make env: pip finds no CPU build of torch {release}: this takes the CUDA build (5 GB;")
+    print("it needs no GPU). For the other, name pip a folder or an index that has it.", flush=True)
     return "cuda"
 
 
 def install(venv, lock):
     """Install all of `lock`, and nothing whose digest it does not hold."""
     # Without bytecode of 1.8 GB, which doubles the time; Python writes what it imports.
-    checked = ["install", "--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:"]
+    checked = ["--no-compile", "--require-hashes"]
     first = re.search(r"^setuptools==(?:.*\\\n)+.*\n", lock.read_text("utf-8"), re.M)[0]
     subprocess.run(pip(venv, *checked, "-r", "/dev/stdin"), input=first, text=True, check=True)
     # the one package without a wheel
@@ -135,8 +127,7 @@ def main(venv, locks, wanted=""):
     with contextlib.suppress(OSError):  # a file system without locks goes without
         fcntl.flock(one, fcntl.LOCK_EX)
     if ready(venv, locks, wanted):
-        add_cache(venv)
-        return
+        return add_cache(venv)
     check_machine()
     if link.is_symlink() and (venv / STAMP).exists() and (venv / STAMP).stat().st_size:
         stop(
@@ -153,11 +144,10 @@ def main(venv, locks, wanted=""):
     try:
         install(venv, lock)
     except subprocess.CalledProcessError:
-        other = "cuda" if build == "cpu" else "cpu"
         stop(
             f"pip could not install {lock}, the list for the {build} build of torch: see above.\n"
-            f"The other list: TORCH={other}. A file whose digest is not in the list is refused: "
-            "envs/torch-cpu.sha256 says how to add one."
+            f"The other list: TORCH={'cuda' if build == 'cpu' else 'cpu'}. A file whose digest is "
+            "not in the list is refused: envs/torch-cpu.sha256 says how to add one."
         )
     add_cache(venv)
     (venv / STAMP).write_text(stamp(venv, locks, build), encoding="utf-8")

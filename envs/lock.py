@@ -35,7 +35,7 @@ class Package(NamedTuple):
 def parse(text: str) -> dict[str, Package]:
     """The packages of a hash-locked requirements file with `# via` notes, by name."""
     entry = r"^([a-z0-9._-]+)={2,3}([^ ;\\]+)(?: ; (.+?))? \\\n((?: .*\n?)+)"
-    packages: dict[str, Package] = {}
+    packages = {}
     for name, version, marker, rest in re.findall(entry, text, re.M):
         if marker and not everywhere(name, marker):
             continue
@@ -49,24 +49,19 @@ def parse(text: str) -> dict[str, Package]:
 
 def everywhere(name: str, marker: str) -> bool:
     """Says if a marker holds on all supported machines; locks have no markers."""
+    holds = Marker(marker).evaluate
     answers = {
-        Marker(marker).evaluate(
-            dict(python_version=python, python_full_version=f"{python}.0", platform_machine=machine)
-        )
-        for python, machine in product(PYTHONS, MACHINES)
+        holds(dict(python_version=p, python_full_version=f"{p}.0", platform_machine=machine))
+        for p, machine in product(PYTHONS, MACHINES)
     }
     if len(answers) == 2:
-        raise ValueError(
-            f"{name}: its marker {marker!r} holds on some of Python {', '.join(PYTHONS)} on "
-            f"{', '.join(MACHINES)} and not on others; pin a release that suits all"
-        )
+        raise ValueError(f"{name}: {marker!r} holds on some of {PYTHONS}, {MACHINES}; pin another")
     return answers.pop()
 
 
 def closure(packages: dict[str, Package], roots: list[str]) -> set[str]:
     """The named packages and all that they need in turn."""
-    missing = [root for root in roots if root not in packages]
-    if missing:
+    if missing := [root for root in roots if root not in packages]:
         raise KeyError(f"{', '.join(missing)}: not in the lock; add it to requirements.in")
     found: set[str] = set()
     while roots:
@@ -97,10 +92,9 @@ def requirements(packages: dict[str, Package], what: str) -> str:
     """A lock as text, for pip. torch is pinned by `===`, as `==2.13.0` also takes 2.13.0+cpu."""
     lines = [f"# {what}. Written by `make lock`: edit requirements.in instead.\n"]
     for name, package in sorted(packages.items()):
-        equals = "===" if name == "torch" else "=="
-        hashes = "".join(f" \\\n    --hash={h}" for h in package.hashes)
-        parents = "".join(f"\n    #   {p}" for p in package.parents)
-        lines.append(f"{name}{equals}{package.version}{hashes}\n    # via{parents}\n")
+        lines += [name, "===" if name == "torch" else "==", package.version]
+        lines += [f" \\\n    --hash={h}" for h in package.hashes] + ["\n    # via"]
+        lines += [f"\n    #   {p}" for p in package.parents] + ["\n"]
     return "".join(lines)
 
 

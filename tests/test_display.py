@@ -2,12 +2,10 @@
 
 import io
 import re
-from types import SimpleNamespace
 
 import pytest
 
-from display import Block, found_by, span
-from manybody.papers import claims as records
+from display import Block, span
 
 
 def screen(printed: str) -> list[str]:
@@ -70,19 +68,3 @@ def test_no_line_is_longer_than_the_terminal_is_wide(terminal):
 )
 def test_times_in_words(seconds, words):
     assert span(seconds) == words
-
-
-def test_a_run_says_what_its_own_figures_found(tmp_path):
-    (tmp_path / "p").mkdir()
-    for figure in ("asked", "older"):
-        part = records.above("up", 0.5, 0.01)
-        claim = records.judged(f"p/{figure}/a", "Up", part, "s", "up")
-        claims = [claim.says("In {}.", [figure])]
-        records.write(claims, tmp_path / "p" / f"{figure}.claims.csv")
-    stem = tmp_path / "p" / "asked"
-    jobs = [
-        SimpleNamespace(output=[f"{stem}.pdf", f"{stem}.claims.csv"]),
-        SimpleNamespace(output=[]),
-    ]
-    assert found_by(SimpleNamespace(jobs=jobs)) == ["In asked."]
-    assert found_by(SimpleNamespace(jobs=jobs[1:])) == []

@@ -22,34 +22,23 @@ JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that
 
 
 def planned(workflow) -> tuple[Plan, dict]:
-    """The jobs that a run of Snakemake's workflow has to do, by name, and their plan."""
-    dag = workflow.dag
-    results = Path(workflow.globals["config"]["results"])
+    """The plan of the jobs that a run of Snakemake's workflow has to do, and their names."""
+    dag, results = workflow.dag, Path(workflow.globals["config"]["results"])
     # Jobs without a log only gather files.
-    jobs = {
-        str(Path(job.log[0]).relative_to(results / "logs").with_suffix("")): job
+    names = {
+        job: str(Path(job.log[0]).relative_to(results / "logs").with_suffix(""))
         for job in dag.needrun_jobs(exclude_finished=False)
         if job.log
     }
-    names = {job: name for name, job in jobs.items()}
     after = {
         name: {names[other] for other in dag.dependencies[job] if other in names}
-        for name, job in jobs.items()
+        for job, name in names.items()
     }
     # Snakemake refuses to say how many cores there are where jobs go to a cluster.
-    cores = None if workflow.nodes else workflow.cores
-    changed = {name for name, job in jobs.items() if dag.reason(job).params_changed}
-    return plan(results, jobs, after, cores, workflow.nodes, changed), jobs
-
-
-def found_by(dag) -> list[str]:
-    """Three sentences of what the figures of a run found, from the records of their claims."""
-    from manybody.report import scorecard
-
-    paths = {file for job in dag.jobs for file in job.output if file.endswith(scorecard.ENDING)}
-    return scorecard.answers(
-        claim for claims in scorecard.gathered(sorted(paths)).values() for claim in claims
-    )
+    cores = workflow.nodes or workflow.cores
+    changed = {name for job, name in names.items() if dag.reason(job).params_changed}
+    jobs = {name: job for job, name in names.items()}
+    return plan(results, jobs, after, cores, bool(workflow.nodes), changed), names
 
 
 class Block:
@@ -92,28 +81,27 @@ class Display:
         self.workflow = workflow
         # Jobs by name: when each running one started, and what each finished one took.
         self.started, self.took, self.failed = {}, {}, set()
-        self.over, self.block, self.thread = Event(), None, None
-        self.held = ExitStack()
+        self.over, self.block, self.held = Event(), None, ExitStack()
+        self.thread = Thread(target=self._follow, daemon=True)
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
-        self.begin = self.last = time.monotonic()
+        self.last = time.monotonic()
         with suppress(OSError):  # where no file can be written, the first job says so
             self.held.enter_context(run_into(self.workflow.globals["config"]["results"]))
-        self.plan, self.job = planned(self.workflow)
-        self.names = {job: name for name, job in self.job.items()}
+        self.plan, self.names = planned(self.workflow)
+        self.job = {name: job for job, name in self.names.items()}
         quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
         self.quiet = bool(quiet & {"ALL", "PROGRESS"})
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler" and handler.is_tty and not self.quiet:
                 self.block = handler.stream = Block(handler.stream)
-        self.thread = Thread(target=self._follow, daemon=True)
         self.thread.start()
 
     def end(self) -> None:
         """To be called when no job runs any more."""
         self.held.close()
-        if self.thread:
+        if self.thread.ident:
             self.over.set()
             self.thread.join()
             self._look()
@@ -121,7 +109,7 @@ class Display:
                 self.block.show([])
 
     def _follow(self) -> None:
-        said = self.begin
+        said = self.last
         while not self.over.wait(1.0):
             self._look()
             if self.block:
@@ -136,30 +124,26 @@ class Display:
         for name, job in self.job.items():
             if name not in self.took and self.workflow.dag.finished(job):
                 self.took[name] = now - self.started.pop(name, self.last)
-        for name in self._named(scheduler.running):
-            if name not in self.took:
-                self.started.setdefault(name, now)
-        for name in self._named(scheduler.failed):
-            if name not in self.failed:
-                self.failed.add(name)
-                self.started.pop(name, None)
-                log = self.job[name].log[0]
-                end = last_lines(log)[-LINES:] or ["nothing: it is empty, or was not written"]
-                logger.error("\n".join([f"Logfile {log} ends:", *end]))
+        for name in self._named(scheduler.running) - self.took.keys():
+            self.started.setdefault(name, now)
+        for name in self._named(scheduler.failed) - self.failed:
+            self.failed.add(name)
+            self.started.pop(name, None)
+            log = self.job[name].log[0]
+            end = last_lines(log)[-LINES:] or ["nothing: it is empty, or was not written"]
+            logger.error("\n".join([f"Logfile {log} ends:", *end]))
         self.last = now
 
-    def _named(self, jobs: set) -> list[str]:
+    def _named(self, jobs: set) -> set[str]:
         """The names of jobs, also of those that run as a group."""
         alone = [job for one in list(jobs) for job in (one.jobs if one.is_group() else [one])]
-        return [self.names[job] for job in alone if job in self.names]
+        return {self.names[job] for job in alone if job in self.names}
 
     def lines(self) -> list[str]:
         """The whole run in a line, then the running jobs."""
         now = time.monotonic()
         running = {name: now - begin for name, begin in self.started.items()}
-        reports = {
-            name: last_progress(self.job[name].log[0], since) for name, since in running.items()
-        }
+        reports = {name: last_progress(self.job[name].log[0], s) for name, s in running.items()}
         first = f"{len(self.took)} of {len(self.names)} jobs done"
         if self.failed:
             first += f", {len(self.failed)} failed"
@@ -179,8 +163,7 @@ def span(seconds: float) -> str:
     """A length of time in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    hours, minutes = divmod(minutes, 60)
+    hours, minutes = divmod(round(seconds / 60), 60)
     if hours >= 48:
         return f"{hours // 24} d {hours % 24} h"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -28,22 +28,8 @@ CAUSES = {
     "Forced execution": "not made yet or gone, or asked for by --force",
     "Software environment": "its environment has changed",
 }
-ABSENT = "(absent)"
 MOST = 15  # lines of a group
 FOLLOWS = "what they are made from is made again"
-
-
-class Planned(logging.Filter):
-    """Takes down the jobs that a dry run would start, and lets only errors through."""
-
-    def __init__(self):
-        super().__init__()
-        self.jobs: list[dict] = []
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "reason", None) and record.output:
-            self.jobs.append(vars(record))
-        return record.levelno >= logging.ERROR
 
 
 def reasons(text: str) -> list[str]:
@@ -69,7 +55,7 @@ def differences(before: list, now: list) -> list[str]:
     found = [
         f"{path} {old!r} -> {new!r}"
         for pair in zip(*mappings, strict=False)
-        for path, old, new in between(*pair, ABSENT)
+        for path, old, new in between(*pair, "(absent)")
     ]
     others = [[value for value in part if not isinstance(value, dict)] for part in (before, now)]
     if any(isinstance(value, str) and CODE.fullmatch(value) for value in others[1]):
@@ -87,11 +73,10 @@ def report(jobs: list[dict]) -> str:
         groups[tuple(reasons(job["reason"]))].append(job)
     lines = []
     for causes, members in sorted(groups.items(), key=lambda group: group[0] == (FOLLOWS,)):
-        lines.append(f"{_jobs(len(members))}: {'; '.join(causes)}")
         names = [f"    {job['rule_msg'] or job['rule_name']}" for job in members]
         if len(names) >= MOST:
             names[MOST - 2 :] = [f"    and {len(names) - MOST + 2} more"]
-        lines += names
+        lines += [f"{_jobs(len(members))}: {'; '.join(causes)}", *names]
     return "\n".join(lines)
 
 
@@ -111,17 +96,24 @@ def _jobs(count: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    found = Planned()
-    logger.addFilter(found)
+    jobs: list[dict] = []
+
+    def keeps(record: logging.LogRecord) -> bool:
+        """Takes down the jobs that a dry run would start, and lets only errors through."""
+        if getattr(record, "reason", None) and record.output:
+            jobs.append(vars(record))
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(keeps)
     try:
         cli.main(["--dry-run", "--cores", "all", *arguments])
     except SystemExit as end:
         if end.code:
             raise
-    if not found.jobs:
+    if not jobs:
         print("nothing: all is as the config says")
         return
-    print(report(found.jobs))
+    print(report(jobs))
     # Snakemake leaves the workflow there that it has read last.
     print(time_needed(planned(workflow.workflow)[0]))
 

@@ -129,7 +129,7 @@ def planned(tmp_path, jobs):
         for name, seconds in kept.items():
             keep(tmp_path, name.replace("_", "/"), jobs[name.replace("_", "/")], seconds, contents)
         after = {name: AFTER.get(name, set()) for name in jobs}
-        return time_left.plan(tmp_path, jobs, after, 2, None, changed)
+        return time_left.plan(tmp_path, jobs, after, 2, False, changed)
 
     return of
 

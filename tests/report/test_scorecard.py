@@ -82,7 +82,10 @@ def test_a_run_ends_with_three_sentences_those_of_claims_first(tmp_path):
         "It is undecided: undecided (up: 0.000 (-0.020 to 0.020))."
     ]
     assert scorecard.answers(claims[:1]) == []
+    # What a run says is of its own files.
     (tmp_path / "p").mkdir()
-    records.write(claims, tmp_path / "p" / "a.claims.csv")
-    read = scorecard.gathered([tmp_path / "p" / "a.claims.csv"])["p", "a"]
-    assert scorecard.answers(read) == scorecard.answers(claims)
+    for name, part in (("asked", claims), ("older", [claim("older", "yes", "3 (2 to 4)")])):
+        records.write(part, tmp_path / "p" / f"{name}.claims.csv")
+    stem = tmp_path / "p" / "asked"
+    assert scorecard.found_in([f"{stem}.pdf", f"{stem}.claims.csv"]) == scorecard.answers(claims)
+    assert scorecard.found_in([]) == []

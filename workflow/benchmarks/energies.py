@@ -10,14 +10,13 @@ for a proposal, and make the same moves.
 
 import logging
 import statistics
-import time
+from functools import partial
 
 import numpy as np
 import torch
 
-from benchmarks.clones import realistic, zipf
-from benchmarks.harness import row
-from manybody import models
+from benchmarks.clones import CASES, realistic, zipf
+from benchmarks.harness import row, seconds, timed
 from manybody.io.devices import torch_threads
 from manybody.sampling.backends import open_chains
 from manybody.sampling.diagnostics import settled
@@ -28,9 +27,7 @@ from manybody.sampling.reference import PathChains, Reference, draw_paths
 
 log = logging.getLogger(__name__)
 TWO_LAYERS = dict(architecture="factored", vocabulary=400, length=16, layers=2, rank=32)
-BERT = dict(
-    architecture="bert", vocabulary=400, length=16, layers=2, heads=4, width=64, mlp=128
-)  # fmt: skip
+BERT = CASES["bert small"][0]
 AGREEMENT = 0.02  # how often two tokens of a text agree; see `clones.zipf`
 SPREAD = 1.5
 BETA = 0.5
@@ -57,35 +54,28 @@ def heat_bath(energy: str) -> dict:
         visits, uniforms = draws.sweeps(range(first, first + sweeps))
         step(chains, visits[:, :1], uniforms[:, :1], tokens.numpy(), betas=betas)  # compiled
         chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
-        begin = time.perf_counter()
-        record = step(chains, visits, uniforms, tokens.numpy(), betas=betas)
-        return record, chains.tokens, time.perf_counter() - begin
+        move = partial(step, chains, visits, uniforms, tokens.numpy(), betas=betas)
+        return *timed(move)[:2], chains.tokens
 
-    _, starts, _ = run("heat-bath", redraw, starts, WARM, 1)
+    *_, starts = run("heat-bath", redraw, starts, WARM, 1)
     rates = {}
     for sampler, step in (("heat-bath", redraw), ("mh", advance)):
-        record, _, seconds = run(sampler, step, starts, SWEEPS, WARM + 1)
+        record, spent, _ = run(sampler, step, starts, SWEEPS, WARM + 1)
         found = settled(record.energies)
-        rates[sampler] = found["effective_samples"] / (seconds / 2)
+        rates[sampler] = found["effective_samples"] / (spent / 2)
         real = record.same.size * model.length - record.same.sum()
         log.info(
             "%s, %s: %.2f of the real moves accepted, tau %.1f sweeps, R-hat %.3f, %.2f ms a step",
             energy, sampler, record.accepted.sum() / real, found["autocorrelation"],
-            found["rhat"], seconds * 1e3 / SWEEPS / model.length,
+            found["rhat"], spent * 1e3 / SWEEPS / model.length,
         )  # fmt: skip
     return row(f"heat bath, n=2, {energy}", rates["heat-bath"], rates["mh"], "effective samples/s")
 
 
 def paths() -> dict:
     """Steps a second of chains of BERT under the mean of frozen paths, medians over blocks."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        model = models.build(BERT).eval()
-    law = zipf(BERT["vocabulary"], AGREEMENT)
-    model.output.bias.copy_(torch.from_numpy(np.log(law)))
-    generator = np.random.default_rng(7)
-    starts = torch.from_numpy(generator.choice(len(law), (8, model.length), p=law))
-    frozen = draw_paths(model.length, PATHS, 7, mu=law)
+    model, starts = realistic(BERT, 8, AGREEMENT, spread=None)
+    frozen = draw_paths(model.length, PATHS, 7, mu=zipf(model.vocabulary, AGREEMENT))
     rates: dict[type, list[float]] = {PathChains: [], AllTerms: []}
     draws = Draws(7, 8, model.length, "permuted")
     for block in range(BLOCKS + 1):
@@ -93,9 +83,8 @@ def paths() -> dict:
         states = []
         for kind, found in rates.items():
             chains = kind(model, starts, frozen)
-            begin = time.perf_counter()
-            advance(chains, visits[..., :STEPS], uniforms[:, :, :STEPS], starts.numpy())
-            found.append(8 * STEPS / (time.perf_counter() - begin))
+            given = visits[..., :STEPS], uniforms[:, :, :STEPS], starts.numpy()
+            found.append(8 * STEPS / seconds(advance, chains, *given))
             states.append(chains.tokens)
         if not torch.equal(*states):
             raise RuntimeError("paths: the samplers made different moves")

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from benchmarks.harness import row
+from benchmarks.harness import row, timed
 from manybody.data.pair_model import PairModel
+from manybody.io.devices import torch_threads
 from manybody.sampling import pair_chains
 from manybody.training import pair_fit
 from manybody.training.descent import minimise
@@ -49,10 +50,8 @@ def planted(length: int, vocabulary: int, sequences: int) -> np.ndarray:
 def compare(what: str, tokens: np.ndarray, vocabulary: int, weights=None) -> list[dict]:
     """Rows of sequences (N, L) with weights (N,)."""
     weights = np.ones(len(tokens)) if weights is None else weights
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    seen = baseline(tokens, vocabulary, weights)
-    torch.set_num_threads(threads)
+    with torch_threads(1):
+        seen = baseline(tokens, vocabulary, weights)
     family = pair_fit.Family(tokens, vocabulary, weights)
     strengths = pair_fit.penalty(family), pair_fit.STRENGTH
     pair_fit.solve(family, strengths, iterations=1)  # compiles
@@ -67,11 +66,7 @@ def compare(what: str, tokens: np.ndarray, vocabulary: int, weights=None) -> lis
 
     scale = form.scale(strengths)
     minimise(objective, vector, scale, ITERATIONS, history=pair_fit.HISTORY, callback=reached)
-    passes = []
-    for _ in range(3):
-        begin = time.process_time()
-        objective(vector, np.empty_like(vector))
-        passes.append(time.process_time() - begin)
+    passes = [timed(objective, vector, np.empty_like(vector))[2] for _ in range(3)]
     other = np.diff([seconds for seconds, _ in seen])
     took = mine[0] if mine else math.inf
     return [

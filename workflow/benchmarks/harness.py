@@ -1,11 +1,13 @@
 """What measurements share: rows, medians of alternating blocks, and processes of their own."""
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def row(what: str, ours: float, baseline: float, unit: str, threads: int = 1) -> dict:
@@ -15,11 +17,21 @@ def row(what: str, ours: float, baseline: float, unit: str, threads: int = 1) ->
     )
 
 
+def timed(call: Callable, *given) -> tuple[Any, float, float]:
+    """What a call returns, its seconds, and those of processors."""
+    begin, busy = time.perf_counter(), time.process_time()
+    found = call(*given)
+    return found, time.perf_counter() - begin, time.process_time() - busy
+
+
 def seconds(call: Callable, *given) -> float:
     """Seconds of a call."""
-    begin = time.perf_counter()
-    call(*given)
-    return time.perf_counter() - begin
+    return timed(call, *given)[1]
+
+
+def memory() -> float:
+    """The most memory that this process has had, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def medians(sides: Sequence[Callable[[], float]], blocks: int, warm: int = 0) -> list[float]:

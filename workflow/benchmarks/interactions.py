@@ -48,7 +48,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from benchmarks.harness import row, said
+from benchmarks.harness import row, said, timed
 from manybody import models
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
@@ -195,9 +195,7 @@ def measure(train: str, validation: str, peers: str) -> list[dict]:
 
 
 @torch.no_grad()
-def compare(
-    model, text: np.ndarray, peers: str, triples: int = TRIPLES, ladders=None
-) -> list[dict]:
+def compare(model, text: np.ndarray, peers: str, triples: int = TRIPLES) -> list[dict]:
     """`measure` with a trained model, on blocks (N, 128) of held-out text."""
     mu = flips.unigram(text, model.vocabulary)
     metric = flips.without_head(flips.of_model(model), mu)
@@ -249,11 +247,10 @@ def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
             budget = (64 * chunks * (2**order + (order == 1)) + 3 * spectrum.PILOT) / count
             rows.append(_errors(name, found, truth[name]) | dict(budget=budget, seconds=spent))
     for number in CONTEXTS:
-        begin, rng = time.process_time(), np.random.default_rng(number)
-        found = [Ours(table, 0).pairs(number, rng)]
-        spent = (time.process_time() - begin) / count
-        errors = _errors("pairs", found, truth["pairs"])
-        rows.append(errors | dict(budget=4 * number * len(PAIRS), seconds=spent))
+        rng = np.random.default_rng(number)
+        found, _, spent = timed(lambda given: Ours(table, 0).pairs(*given), (number, rng))
+        errors = _errors("pairs", [found], truth["pairs"])
+        rows.append(errors | dict(budget=4 * number * len(PAIRS), seconds=spent / count))
     return pd.DataFrame(rows).assign(method="ours", order=0)
 
 

@@ -13,11 +13,9 @@ Quality has the unit `r` or `precision` (of as many pairs as there are contacts)
 with more than 1 in `ratio` ours is better.
 """
 
-import time
-
 import numpy as np
 
-from benchmarks.harness import row
+from benchmarks.harness import row, timed
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.pair_model import PairModel
@@ -90,11 +88,11 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
     _compile(settings)
     counted = pl.Counted(tokens, COLOURS)
     fit = fit_sparse if "sparsity" in settings else pl.fit_heads
-    ours, mine = _timed(lambda: fit(counted, **settings))
+    ours, _, mine = timed(lambda: fit(counted, **settings))
     found = quality(scores(ours.model.couplings), truth)
     fits = []
     for ridge in RIDGES:
-        full, seconds = _timed(lambda ridge=ridge: fit_full(tokens, ridge))
+        full, _, seconds = timed(fit_full, tokens, ridge)
         fits.append((quality(scores(full.model.couplings), truth), ridge, seconds))
     best, ridge, seconds = max(fits, key=lambda one: one[0]["r F"])
     heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
@@ -147,8 +145,3 @@ def fit_sparse(
     found = pl.minimize_l1(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
     loss = scale * pl.loss_and_gradients(counted, model(found.x))[0]
     return pl.Fit(model=model(found.x), loss=float(loss), iterations=int(found.nit))
-
-
-def _timed(fit) -> tuple[pl.Fit, float]:
-    begin = time.process_time()
-    return fit(), time.process_time() - begin

@@ -19,7 +19,9 @@ from manybody.sampling.draws import propose
 
 def energy(model: Model, tokens: Tensor, kind: str = "raw", gauge: str = "none") -> Tensor:
     """E (C,) float64 of tokens (C, L) straight from the definition, by the model's `forward`."""
-    return -_all_scores(model, tokens, kind, gauge).sum(dim=1)
+    places = [torch.full_like(tokens[:, 0], position) for position in range(model.length)]
+    logits = torch.stack([_masked_logits(model, tokens, at) for at in places], dim=1)
+    return -_scored(logits, tokens, kind, gauge).sum(dim=1)
 
 
 def long_log_ratio(
@@ -81,16 +83,13 @@ def path_energy(model: Model, tokens: Tensor, paths) -> Tensor:
     return total / len(paths.orders)
 
 
-def _all_scores(model: Model, tokens: Tensor, kind: str, gauge: str) -> Tensor:
-    columns = []
-    for position in range(model.length):
-        logits = _masked_logits(model, tokens, torch.full_like(tokens[:, 0], position))
-        if kind == "norm":
-            logits = logits.log_softmax(dim=1)
-        elif gauge == "mean":
-            logits = logits - logits.mean(dim=1, keepdim=True)
-        columns.append(logits.gather(1, tokens[:, position : position + 1]))
-    return torch.cat(columns, dim=1)
+def _scored(logits: Tensor, own: Tensor, kind: str, gauge: str) -> Tensor:
+    """Scores (...,) float64 of tokens `own` (...,) by logits (..., |V|)."""
+    if kind == "norm":
+        logits = logits.log_softmax(dim=-1)
+    elif gauge == "mean":
+        logits = logits - logits.mean(dim=-1, keepdim=True)
+    return logits.gather(-1, own[..., None])[..., 0].double()
 
 
 def _masked_logits(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
@@ -104,7 +103,7 @@ class NaiveSampler:
     """C chains at `tokens` (C, L) that all move at the same position."""
 
     def __init__(self, model: Model, tokens: Tensor, kind: str = "raw", gauge: str = "none"):
-        self.model, self.tokens, self.kind, self.gauge = model, tokens.clone(), kind, gauge
+        self.model, self.tokens, self.how = model, tokens.clone(), (kind, gauge)
         self.places = torch.arange(model.length, device=tokens.device)
         every = self.places.expand(len(tokens), -1)
         self.scores = self._scores(self.tokens, every)
@@ -134,21 +133,14 @@ class NaiveSampler:
         self.tokens[taken] = changed[accepted]
         self.scores[taken[:, None], others] = scores[accepted]
         # The copy masked at `position` is the same as before, its token is not.
-        self.scores[taken, position] = self._score_logits(logits[taken], proposals[accepted])
+        self.scores[taken, position] = _scored(logits[taken], proposals[accepted], *self.how)
 
     def _scores(self, tokens: Tensor, positions: Tensor) -> Tensor:
         features = _features(self.model, tokens, positions)
         own = tokens.gather(1, positions)
-        if self.kind == "raw" and self.gauge == "none":
+        if self.how == ("raw", "none"):
             return self.model.head_rows(features, own).double()
-        return self._score_logits(self.model.head(features), own)
-
-    def _score_logits(self, logits: Tensor, own: Tensor) -> Tensor:
-        if self.kind == "norm":
-            logits = logits.log_softmax(dim=-1)
-        elif self.gauge == "mean":
-            logits = logits - logits.mean(dim=-1, keepdim=True)
-        return logits.gather(-1, own[..., None])[..., 0].double()
+        return _scored(self.model.head(features), own, *self.how)
 
 
 def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:

@@ -6,14 +6,12 @@ different trigrams as a text of that length has. The baseline draws each token f
 the probabilities of all |V| tokens by `KneserNey.probability`.
 """
 
-import resource
 import statistics
 import sys
-import time
 
 import numpy as np
 
-from benchmarks.harness import said
+from benchmarks.harness import memory, said, seconds, timed
 from manybody.data.documents import Documents
 from manybody.data.ngrams import KneserNey, NGrams
 
@@ -67,24 +65,19 @@ def by_laws(model: KneserNey, tokens: np.ndarray, first: int, random: np.random.
 
 def main(vocabulary: str, documents: str) -> None:
     tokens = stream(documents, int(vocabulary), TOKENS)
-    start = time.perf_counter()
-    model = NGrams(tokens, int(vocabulary), 3)
-    counted, random = time.perf_counter() - start, np.random.default_rng(1)
+    model, counted, _ = timed(NGrams, tokens, int(vocabulary), 3)
+    random = np.random.default_rng(1)
     drawn = model.draw(1, DRAWN, random)[0]  # compiles
     ours, theirs = [], []
     for _ in range(REPEATS):
-        start = time.perf_counter()
-        model.draw(1, DRAWN, random)
-        middle = time.perf_counter()
-        by_laws(model._models[-1], drawn[: 2 + FEW], 2, random)
-        ours.append(middle - start)
-        theirs.append((time.perf_counter() - middle) * DRAWN / FEW)
-    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        ours.append(seconds(model.draw, 1, DRAWN, random))
+        each = seconds(by_laws, model._models[-1], drawn[: 2 + FEW], 2, random) / FEW
+        theirs.append(DRAWN * each)
     middles = [f"{1e3 * statistics.median(times):.3g}" for times in (ours, theirs)]
     print(f"{DRAWN} tokens drawn, median", *middles, "ms", sep="\t")
     print(f"{DRAWN} tokens drawn, longest", f"{1e3 * max(ours):.3g}", "", "ms", sep="\t")
     print(f"{TOKENS} tokens counted", f"{counted:.3g}", "", "s", sep="\t")
-    print("memory at most, the text included", f"{gigabytes:.3g}", "", "GiB", sep="\t")
+    print("memory at most, the text included", f"{memory():.3g}", "", "GiB", sep="\t")
 
 
 if __name__ == "__main__":

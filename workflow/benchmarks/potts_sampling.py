@@ -9,13 +9,12 @@ Models of families have a random block of couplings for every pair, as many site
 RNA and a protein; there adabmDCA's Metropolis sampler, its default, is a second baseline.
 """
 
-import time
 from functools import partial
 
 import numpy as np
 import torch
 
-from benchmarks.harness import medians, row, seconds
+from benchmarks.harness import medians, row, seconds, timed
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.pair_model import PairModel, of_pairs
@@ -53,8 +52,6 @@ def measure() -> list[dict]:
 
 def family(name: str) -> list[dict]:
     """The rows of one model with a block a pair."""
-    from adabmDCA.sampling import prepare_sampler
-
     (length, vocabulary), rng = FAMILIES[name], np.random.default_rng(0)
     pairs = 0.15 * rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
     model = PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), {})
@@ -66,9 +63,8 @@ def family(name: str) -> list[dict]:
     made = FAMILY_CHAINS * FAMILY_SWEEPS * length
     sides = [lambda: made / seconds(chains.move, tables, FAMILY_SWEEPS)]
     peers = ("gibbs", "metropolis")
-    for each in peers:
-        given = prepare_sampler(each, torch.device("cpu")), parameters, 1.0
-        sides.append(partial(_peer, *given, FAMILY_CHAINS, FAMILY_SWEEPS))
+    given = parameters, 1.0, FAMILY_CHAINS, FAMILY_SWEEPS
+    sides += [partial(_peer, peer(each), *given) for each in peers]
     with torch_threads(1):
         ours, *others = medians(sides, BLOCKS, warm=1)
     return [
@@ -77,11 +73,11 @@ def family(name: str) -> list[dict]:
     ]
 
 
-def peer():
-    """adabmDCA's Gibbs sampler for a CPU."""
+def peer(name: str = "gibbs"):
+    """adabmDCA's sampler of that name for a CPU."""
     from adabmDCA.sampling import prepare_sampler
 
-    return prepare_sampler("gibbs", torch.device("cpu"))
+    return prepare_sampler(name, torch.device("cpu"))
 
 
 def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:
@@ -112,9 +108,7 @@ def _peer(
     tokens = torch.randint(vocabulary, (count, length), generator=numbers)
     chains = torch.nn.functional.one_hot(tokens, vocabulary).float()
     sampler(chains, parameters, 1, beta)
-    wall, busy = time.perf_counter(), time.process_time()
-    sampler(chains, parameters, sweeps, beta)
-    wall, busy = time.perf_counter() - wall, time.process_time() - busy
+    _, wall, busy = timed(sampler, chains, parameters, sweeps, beta)
     if busy > 1.2 * wall:
         raise RuntimeError(
             f"adabmDCA took {busy:.2f} s of processors in {wall:.2f} s: more than one thread. Set "

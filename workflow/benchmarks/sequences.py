@@ -2,12 +2,11 @@
 
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import row
+from benchmarks.harness import row, seconds
 from manybody.data import documents, tokenizer
 from manybody.data.documents import Documents, Piece
 from manybody.io.sequences import Sequences
@@ -37,17 +36,17 @@ def measure(
         tokenizer.train(files[0], vocabulary, trained)
         library = tokenizer.load(trained)
         size = seconds_ours = seconds_library = 0.0
+
+        def alone(texts: list[str]) -> None:
+            for i in range(0, len(texts), CHUNK):
+                library.encode_batch_fast(texts[i : i + CHUNK])
+
         for path in files:
             texts = [f"{piece.text}\n" for piece in Documents(path)]
             size += Documents(path).bytes / 1e6
-            start = time.perf_counter()
-            for i in range(0, len(texts), CHUNK):
-                library.encode_batch_fast(texts[i : i + CHUNK])
-            middle = time.perf_counter()
+            seconds_library += seconds(alone, texts)
             out = folder / "sequences.parquet"
-            tokenizer.encode_split(path, trained, length, out, {})
-            seconds_library += middle - start
-            seconds_ours += time.perf_counter() - middle
+            seconds_ours += seconds(tokenizer.encode_split, path, trained, length, out, {})
         assert len(Sequences.open(out)) > 0
     ours, baseline = size / seconds_ours, size / seconds_library
     what = f"tokenise {megabytes:g} MB, |V| = {vocabulary}, L = {length}"

@@ -7,12 +7,13 @@ what is asked and how it follows from shapiq's indices.
 
 import json
 import sys
-import time
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import shapiq
+
+from benchmarks.harness import timed
 
 PLAYERS = 16
 PAIRS = list(combinations(range(PLAYERS), 2))
@@ -26,9 +27,8 @@ def main(games: str) -> None:
     for method, order, budget, repeats, triples in asked:
         for repeat in range(repeats):
             for triple in range(triples):
-                begin = time.perf_counter()
-                found = estimate(given[f"triple{triple}"], method, order, budget, repeat)
-                seconds = time.perf_counter() - begin
+                how = method, order, budget, repeat
+                found, seconds, _ = timed(estimate, given[f"triple{triple}"], *how)
                 said = dict(method=method, order=order, budget=budget, repeat=repeat)
                 said |= dict(triple=triple, seconds=seconds, **found)
                 print(json.dumps(said), flush=True)

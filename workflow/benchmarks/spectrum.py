@@ -13,10 +13,8 @@ from the first file that is read. Random weights know no text: their influence r
 positions, and draws vary less than those of a trained model.
 """
 
-import resource
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +23,7 @@ import torch
 import transformers
 
 import manybody as mb
-from benchmarks.harness import said
+from benchmarks.harness import memory, said, timed
 from manybody.data import tokenizer
 from manybody.data.documents import Documents
 
@@ -112,15 +110,12 @@ def main(case: str, documents: str) -> None:
     with tempfile.TemporaryDirectory() as made:
         steps = CASES[case](documents, Path(made))
         next(steps)
-        wall, busy = time.perf_counter(), time.process_time()
-        tables = list(steps)
-        wall, busy = time.perf_counter() - wall, time.process_time() - busy
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        tables, wall, busy = timed(list, steps)
     drawn = [table["forwards"].sum() for table in tables]
     rows = [
         ("time", wall / 60, "min"),
         ("processor time", busy / 60, "min"),
-        ("memory", memory, "GiB"),
+        ("memory", memory(), "GiB"),
         ("forwards of a checkpoint", np.mean(drawn), "sequences"),
         ("largest error of M_1", _largest(tables, "M", 1), "% of it"),
         ("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it"),

@@ -216,9 +216,9 @@ def test_a_need_that_is_not_locked_is_named(cpu):
 def test_markers_are_dropped_only_where_all_machines_agree():
     assert lock.everywhere("a", "sys_platform == 'linux' and python_version < '3.14'")
     assert not lock.everywhere("a", "sys_platform == 'win32'")
-    with pytest.raises(ValueError, match="holds on some of Python"):
+    with pytest.raises(ValueError, match="holds on some of"):
         lock.everywhere("a", "python_version < '3.12'")
-    with pytest.raises(ValueError, match="holds on some of Python"):
+    with pytest.raises(ValueError, match="holds on some of"):
         lock.everywhere("a", "platform_machine == 'x86_64'")
 
 

@@ -194,7 +194,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 @pytest.mark.parametrize(
     ("plugin", "variables", "said"),
     [
-        (NO_ENSUREPIP, [], ["without its module ensurepip", f"install python{HERE}-venv"]),
+        (NO_ENSUREPIP, [], ["lacks ensurepip", f"install python{HERE}-venv"]),
         *[
             (
                 OTHER_PYTHON.format(version),

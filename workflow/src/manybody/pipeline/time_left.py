@@ -19,6 +19,7 @@ OVERHEAD = 1.5  # seconds in which a job is started and looked after, beside wha
 TRUST = 20.0  # seconds of jobs from which on their pace weighs more than what was expected
 SHORT = 2.0  # seconds in which a job ends that finds its results in the store
 GUESS = 15.0  # seconds of a job of a stage of which none has run
+Times = dict[str, float]  # seconds of jobs by name
 
 
 @dataclass
@@ -30,16 +31,14 @@ class Plan:
     never ran here, so that `expected` is rough.
     """
 
-    expected: dict[str, float]
+    expected: Times
     after: dict[str, set[str]]
     threads: dict[str, int]
     cores: int
     stored: set[str] = field(default_factory=set)
     guessed: set[str] = field(default_factory=set)
 
-    def left(
-        self, running: dict[str, float], reports: dict[str, Report], took: dict[str, float]
-    ) -> float:
+    def left(self, running: Times, reports: dict[str, Report], took: Times) -> float:
         """Seconds until all is done: the longest chain of jobs that wait for each other, or all
         jobs on cores that are never idle, whichever is more.
 
@@ -48,8 +47,7 @@ class Plan:
         """
         # What a running job has taken beyond what was expected is known already.
         known = took | {job: s for job, s in running.items() if s > self.expected[job]}
-        computed = known.keys() - self.stored
-        slower = pace((job, self.expected[job], known[job]) for job in computed)
+        slower = pace((job, self.expected[job], known[job]) for job in known.keys() - self.stored)
         work, ends = 0.0, {}  # ends: of each job, if only what it waits for delays it
         for job in TopologicalSorter(self.after).static_order():
             left = 0.0 if job in took else self.expected[job]
@@ -90,14 +88,9 @@ def _stage(job: str) -> str:
 
 
 def plan(
-    results: Path,
-    jobs: dict,
-    after: dict[str, set[str]],
-    cores: int | None,
-    nodes: int | None,
-    changed: Iterable[str] = (),
+    results: Path, jobs: dict, after: dict[str, set[str]], cores: int, cluster: bool, changed=()
 ) -> Plan:
-    """The plan of Snakemake's `jobs`, by name. On `nodes` of a cluster so many run at a time.
+    """The plan of Snakemake's `jobs`, by name; on a cluster, `cores` of them run at a time.
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,
     what it took when it last ran here, or else what the jobs of its stage took that are most
@@ -105,10 +98,10 @@ def plan(
     is there again, unless it is one of `changed`, whose parameters are others than before.
     """
     records, contents = _records(results), {}
-    found = Plan({}, after, {}, nodes or cores)
+    found = Plan({}, after, {}, cores)
     for name in TopologicalSorter(after).static_order():
         job = jobs[name]
-        found.threads[name], found.expected[name] = 1 if nodes else job.threads, 0.0
+        found.threads[name], found.expected[name] = 1 if cluster else job.threads, 0.0
         output = Path(job.output[0]) if job.output else Path()
         if not output.is_relative_to(results):
             continue  # it prints what is there
@@ -127,13 +120,13 @@ def plan(
     return found
 
 
-def _records(results: Path) -> dict[str, list[tuple[Path, float, int]]]:
-    """The outputs of each stage that are in the store, with the seconds and the work of each."""
+def _records(results: Path) -> dict[str, list[tuple[Path, float]]]:
+    """The outputs of each stage that are in the store, with the seconds of a unit of work."""
     found = defaultdict(list)
     for path in (results / "store").rglob(store.MADE):
         made = read_json(path)
         output = results / path.parent.parent.relative_to(results / "store")
-        found[made.get("stage")].append((output, made["seconds"], made.get("work", 1)))
+        found[made.get("stage")].append((output, made["seconds"] / made.get("work", 1)))
     return found
 
 
@@ -154,14 +147,12 @@ def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dic
     return {str(output.parent / name): digest for name, digest in files.items()}
 
 
-def _by_records(output: Path, job, records: list[tuple[Path, float, int]]) -> float:
+def _by_records(output: Path, job, records: list[tuple[Path, float]]) -> float:
     """Seconds by the records that are nearest to `output` in the tree of folders: its own, or else
     those of other seeds, or of other models."""
     if not records:
         return GUESS
-    shared = [len(Path(os.path.commonpath([output, path])).parts) for path, _, _ in records]
-    nearest = [
-        record for record, parts in zip(records, shared, strict=True) if parts == max(shared)
-    ]
-    work = store.work(dict(job.params.items()))
-    return median(seconds * work / other for _, seconds, other in nearest)
+    shared = defaultdict(list)
+    for path, seconds in records:
+        shared[len(Path(os.path.commonpath([output, path])).parts)].append(seconds)
+    return median(shared[max(shared)]) * store.work(dict(job.params.items()))

@@ -47,6 +47,12 @@ def answers(claims: Iterable[Claim]) -> list[str]:
     ]
 
 
+def found_in(files: Iterable[str]) -> list[str]:
+    """The `answers` of the figures whose claims are among a run's files."""
+    named = gathered(sorted({file for file in files if file.endswith(ENDING)}))
+    return answers(claim for claims in named.values() for claim in claims)
+
+
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
     """Writes one page (Markdown) with a line for each claim in `paths`.
 
