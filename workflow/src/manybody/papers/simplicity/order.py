@@ -486,7 +486,9 @@ def _draw_costs(axes, drawn: pd.DataFrame) -> None:
 
 
 def _draw_clones(axes, drawn: pd.DataFrame) -> None:
-    rows = drawn[drawn["panel"] == "d"]
+    every = drawn[drawn["panel"] == "d"]
+    rows = every.dropna(subset=["x", "y"])
+    left = len(every) - len(rows)
     error = style.factors(rows["y"], rows["y_err"])
     style.dots(axes, rows["x"], rows["y"], yerr=error, color=style.ORDERS[4])
     axes.axline(
@@ -497,7 +499,7 @@ def _draw_clones(axes, drawn: pd.DataFrame) -> None:
         gid="guide",
     )
     axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
-    axes.set(title="(d) clones")
+    axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis, STEPS)
 
