@@ -29,6 +29,7 @@ RECORDS = {
     "wikitext": "lab/wikitext-claims.csv",
     "paper": "paper/potts-fig3-claims.csv",
     "heads": "heads/claims.csv",
+    "order": "order/claims.csv",
 }
 FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")
 HEAD = "| claim | verdict | number | figure |\n| --- | --- | --- | --- |\n"

@@ -443,9 +443,13 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     cells = dict.fromkeys(drawn.loc[drawn["panel"] == "a, median", "series"])
+
+    def beside(place: int):
+        """Where a point is drawn: beside its order, which other series have as well."""
+        return axes.transData + ScaledTranslation(place / 14, 0, axes.figure.dpi_scale_trans)
+
     for place, (cell, colour) in enumerate(zip(cells, LENGTHS, strict=False)):
-        # Points beside the order that they belong to, as laws of several lengths share it.
-        aside = axes.transData + ScaledTranslation(5 * place / 72, 0, axes.figure.dpi_scale_trans)
+        aside = beside(place)
         line = style.series(drawn, "a, median", cell)
         axes.plot(line["x"], line["y"], color=colour, label=cell, transform=aside)
         for series, face in ((cell, colour), (f"{cell}, not reached", "white")):
@@ -455,7 +459,10 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
             axes.plot(dots["x"], dots["y"], marker, **look)
     halves = drawn[drawn["panel"] == "half-times"]
     if len(halves):
-        axes.plot(halves["x"], halves["y"], "x", color="0.5", label=r"$M_{k-1}$, half-time")
+        look = dict(color="0.5", label=r"$M_{k-1}$, half-time", transform=beside(-1))
+        axes.plot(halves["x"], halves["y"], "x", **look)
+    # Limits by the data, which an axes does not look for behind another transform.
+    axes.update_datalim(drawn.loc[drawn["panel"].isin(["a", "half-times"]), ["x", "y"]].dropna())
     axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
     axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
     style.plain_ticks(axes.yaxis, STEPS)
