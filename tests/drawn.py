@@ -34,8 +34,9 @@ def strangers(figure, table) -> list[str]:
 def undrawn(figure, table) -> set[str]:
     """The panels of a table of which no artist has a row.
 
-    An artist has it at the row's (x, y). In a map, in a straight line over all of an axes, where
-    the other axis has names and where the gid is `MOVED`, it has its y, or value, alone.
+    An artist has it at the row's (x, y), if a quarter of the artist lies within the limits of the
+    axes. In a map, in a straight line over all of an axes, where the other axis has names and where
+    the gid is `MOVED`, it has its y, or value, alone.
     """
     points, alone = [np.empty((0, 2))], [np.empty(0)]
     for axes in _panels(figure):
@@ -47,7 +48,8 @@ def undrawn(figure, table) -> set[str]:
             elif artist in axes.lines or isinstance(artist, PathCollection):
                 of_line = artist in axes.lines
                 places = np.asarray(artist.get_xydata() if of_line else artist.get_offsets(), float)
-                points.append(places)
+                if _seen(axes, artist, places):
+                    points.append(places)
                 if any(names):
                     alone.append(places[:, int(names[0])])
                 elif artist.get_gid() == MOVED or artist.get_transform() in straight:
@@ -62,6 +64,15 @@ def undrawn(figure, table) -> set[str]:
         for at, level in zip(x, y, strict=True)
     ]
     return set(table["panel"][~np.array(seen)])
+
+
+def _seen(axes, artist, places: np.ndarray) -> bool:
+    """True if a quarter of an artist's places (N, 2) lies within the limits of its axes."""
+    of_line = artist in axes.lines
+    shift = artist.get_transform() if of_line else artist.get_offset_transform()
+    at, window = shift.transform(places), axes.bbox.padded(1.0)
+    inside = ((window.min <= at) & (at <= window.max)).all(axis=1)
+    return 4 * inside.sum() >= np.isfinite(at).all(axis=1).sum()
 
 
 def _panels(figure) -> list[Axes]:
