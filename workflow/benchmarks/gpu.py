@@ -11,12 +11,12 @@ of the logits of N masked copies of S sequences; sampling leaves out the head, d
 step takes three times as many.
 """
 
-import csv
 import statistics
 import sys
 from itertools import count
 
 import numpy as np
+import pandas as pd
 import torch
 
 from benchmarks.harness import row, seconds
@@ -52,7 +52,7 @@ def operations(sequences: int, copies: int, head: bool = True) -> float:
     return 2.0 * (3 * d * d * (sequences + 1) * LENGTH + rows * row_products + copies * asked)
 
 
-def timed(call, repeats: int = 10) -> float:
+def median_seconds(call, repeats: int = 10) -> float:
     """Seconds of a call on the GPU, the median of its repeats after two that do not count."""
 
     def waited():
@@ -68,15 +68,15 @@ def matrix_rate(dtype: torch.dtype, size: int = 8192, repeats: int = 10) -> floa
     A few products are over before the device is at its limit of power; a thousand are not.
     """
     first, second = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
-    return 2.0 * size**3 / timed(lambda: first @ second, repeats)
+    return 2.0 * size**3 / median_seconds(lambda: first @ second, repeats)
 
 
-def train_step(description: dict = BERT, recipe: dict = RECIPE, steps: int = 20) -> float:
+def train_step(steps: int = 20) -> float:
     """Seconds of a step of the training loop's own learner."""
     data = np.random.default_rng(7).integers(0, VOCABULARY, (20_000, LENGTH), dtype=np.uint16)
-    batches = Batches(len(data), LENGTH, recipe, 7)
-    settings = run_settings({}, description, recipe, 7, 7, "")
-    with accelerated("cuda", recipe["precision"], recipe["threads"]) as accelerator:
+    batches = Batches(len(data), LENGTH, RECIPE, 7)
+    settings = run_settings({}, BERT, RECIPE, 7, 7, "")
+    with accelerated("cuda", RECIPE["precision"], RECIPE["threads"]) as accelerator:
         learner = Learner(settings, data, batches.predictions, accelerator)
         blocks = count()
 
@@ -85,12 +85,12 @@ def train_step(description: dict = BERT, recipe: dict = RECIPE, steps: int = 20)
             for step in range(first, first + steps):
                 learner.step(step, batches.at(step))
 
-        return timed(several, 5) / steps
+        return median_seconds(several, 5) / steps
 
 
 @torch.no_grad()
-def sample_rate(precision: str = "float16", steps: int = 6) -> tuple[float, float]:
-    """Steps of chains a second of Metropolis-Hastings, and operations a second."""
+def sample_rate(steps: int = 6) -> tuple[float, float]:
+    """Steps of chains a second of Metropolis-Hastings in float16, and operations a second."""
     torch.manual_seed(7)
     model = models.build(BERT).eval().cuda()
     done = [0.0]
@@ -103,7 +103,7 @@ def sample_rate(precision: str = "float16", steps: int = 6) -> tuple[float, floa
         return counting
 
     initial = np.random.default_rng(7).integers(0, VOCABULARY, (CHAINS, LENGTH))
-    state = open_chains(model, torch.from_numpy(initial).cuda(), precision=precision)
+    state = open_chains(model, torch.from_numpy(initial).cuda(), precision="float16")
     model.masked_features, state.coarsely = map(counted, (model.masked_features, state.coarsely))
     visits, uniforms = Draws(7, CHAINS, LENGTH, "left-to-right").sweeps(range(1, 2))
     # Each call begins with the energies of all chains, which belong to a sweep and not to a step.
@@ -124,7 +124,7 @@ def test_rate(masks: int | None, sequences: int) -> tuple[float, float]:
     copies = masks or LENGTH
     positions = masks and torch.rand(sequences, LENGTH).argsort(1)[:, :masks].sort(1).values
     with tensor_cores():
-        took = timed(lambda: sequence_sums(model, tokens, positions), 1)
+        took = median_seconds(lambda: sequence_sums(model, tokens, positions), 1)
     return sequences * copies / took, operations(sequences, sequences * copies) / took
 
 
@@ -145,8 +145,4 @@ def measure() -> list[dict]:
 
 
 if __name__ == "__main__":
-    rows = measure()
-    with open(sys.argv[1] if len(sys.argv) > 1 else "/dev/stdout", "w", newline="") as opened:
-        writer = csv.DictWriter(opened, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(measure()).to_csv(sys.argv[1] if len(sys.argv) > 1 else sys.stdout, index=False)
