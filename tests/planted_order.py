@@ -52,7 +52,9 @@ def times(students=6, groups=tuple(CELLS), **planted):
 
 def of_figure(bootstraps=20, **planted):
     """Tables of the whole figure: clones that are as predicted, one of them not, and one of which
-    no gain is predicted."""
-    clones = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1) for s in (0.25, 0.5, 1.0)}
-    clones |= {"triples": (6.0, 0.3, 6.5), "none": (np.nan, np.nan, np.nan)}
+    no gain is predicted; and one of a trained generator."""
+    given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False) for s in (0.25, 0.5, 1.0)}
+    given |= {"triples": (6.0, 0.3, 6.5, False), "none": (np.nan, np.nan, np.nan, False)}
+    given["two layers"] = (5.0, 0.3, 5.2, True)
+    clones = {name: order.Saturation(*one) for name, one in given.items()}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

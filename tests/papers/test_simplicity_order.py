@@ -10,7 +10,8 @@ from configs import load
 from enumerated import all_states
 
 from manybody.data.code import CodeLaw
-from manybody.io import tables as stored
+from manybody.io import sequences, tables as stored
+from manybody.io.manifest import write_manifest
 from manybody.measure import order_times
 from manybody.papers import style
 from manybody.papers.inputs import with_files
@@ -38,6 +39,7 @@ def test_planted_times_are_judged_as_they_were_planted(found):
     assert found["equal-information"].low < 1.1 < found["equal-information"].high
     assert found["exchange"].low < 1.1 / 0.6 < found["exchange"].high
     assert found["clones"].value == 0.75
+    assert (found["clones-trained"].verdict, found["clones-trained"].value) == ("yes", 1.0)
     (foothold,) = found["foothold"].parts
     assert abs(foothold.value + 0.5) < foothold.half
     # Alone no foothold was planted: the quad is as late beside pairs.
@@ -82,7 +84,8 @@ def test_an_order_that_no_student_learns_has_no_factor():
 
 @pytest.mark.long
 def test_intervals_that_tell_little_confirm_neither_a_form_nor_clones():
-    tables = order.tables_of(planted_order.times(2, ["ladder"]), {"all": (5.0, 2.0, 6.0)}, None, 9)
+    clones = {"all": order.Saturation(5.0, 2.0, 6.0, False)}
+    tables = order.tables_of(planted_order.times(2, ["ladder"]), clones, None, 9)
     claims = {one.id.rpartition("/")[2]: one.verdict for one in order.claims(tables)}
     assert claims["log-linear"] == claims["clones"] == "undecided"
 
@@ -114,7 +117,7 @@ def test_losses_on_clones_are_those_of_all_states(keep, scale):
         -weights @ np.take_along_axis(logs_of(law, row), states[:, :, None], 2)[:, :, 0].mean(1)
         for row in shares
     ]
-    found = order.clone_losses(law, clone, shares)
+    found = order.clone_losses(law, clone.means, shares)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -124,9 +127,15 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     where the others are slower."""
     config = load("order.yaml")
     config["sources"]["code-12"] |= LAW | {"length": 6}
-    names = ["pairs", "triples", "weak"]
-    laws = [LAW | {"keep": [2]}, LAW | {"keep": [3]}, LAW | {"scale": 0.25}]
+    names = ["pairs", "triples", "weak", "drawn"]
+    laws = [LAW | part for part in ({"keep": [2]}, {"keep": [3]}, {"scale": 0.25}, {"scale": 0.5})]
     from manybody.data import code
+
+    # A clone of a generator, which is known by its sequences alone.
+    tokens = code.of(laws[-1]).sample(20_000, np.random.default_rng(3))
+    sequences.write(tmp_path / "sweep-7.parquet", tokens, 2, {})
+    manifest = tmp_path / "manifest.json"
+    write_manifest(manifest, "clones", ["sweep-7.parquet"], {})
 
     law, random = code.of(LAW), np.random.default_rng(0)
     steps = np.unique(np.geomspace(1, 3000, 60).round()).astype(int)
@@ -144,15 +153,16 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         clocks[seed] = tmp_path / f"clock-{seed}.parquet"
         stored.CLOCKS.write(clocks[seed], pd.concat(frames), {})
         start = 0.2 * (steps < 10)  # what random weights add
+        exact = [order.clone_losses(law, code.of(entry).means, shares) for entry in laws]
         rows = [
             pd.DataFrame({"target": name, "step": steps, "sequence": 0, "correct": 0,
-                          "loss_sum": 6 * (order.clone_losses(law, code.of(entry), shares) + start),
-                          "predictions": 6})
-            for name, entry in zip(names, laws, strict=True)
+                          "loss_sum": 6 * (loss + start), "predictions": 6})
+            for name, loss in zip(names, exact, strict=True)
         ]  # fmt: skip
         losses[seed] = tmp_path / f"losses-{seed}.parquet"
         stored.LOSSES.write(losses[seed], pd.concat(rows), {})
-        runs.append({"evaluation": "e", "seed": seed, "targets": {}})
+        targets = {"drawn": {"clone": "drawn", "sweep": 7}}
+        runs.append({"evaluation": "e", "seed": seed, "targets": targets})
     block = order.Block.model_validate(
         {"ladder": [{"label": "L", "source": "code-12", "model": "code-bert", "seeds": [*clocks]}],
          "clones": {"evaluation": "code-clones", "predicted": [0, 1, 2]}}
@@ -160,21 +170,24 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     given = order.Inputs.of(block, config).model_copy(update={"spectra": []})
     plain = given.model_dump() | {
         "runs": runs,
-        "laws": {"": LAW, **dict(zip(names, laws, strict=True))},
+        "laws": {"": LAW, **dict(zip(names[:-1], laws, strict=False))},
+        "clones": [{"clone": "drawn"}],
     }
     files = {
         "clocks": [str(path) for path in clocks.values()],
         "losses": [str(path) for path in losses.values()],
         "runs": [""] * len(runs),
+        "clones": str(manifest),
     }
     inputs = with_files(order.Inputs.model_validate(plain), files)
     found = order.predicted_and_seen(inputs, block)
     assert set(found) == set(names)
-    for told, half, seen in found.values():
-        assert abs(seen - told - math.log(slower)) <= half < math.log(2)
+    for one in found.values():
+        assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)
+    assert [name for name, one in found.items() if one.trained] == ["drawn"]
     # Triples are late, and a weak clone of both saturates before either is whole.
-    assert found["triples"][0] > found["pairs"][0] + 1
-    assert found["weak"][0] < found["triples"][0]
+    assert found["triples"].told > found["pairs"].told + 1
+    assert found["weak"].told < found["drawn"].told < found["triples"].told
     times = order.read_times(inputs)
     assert times["student"].nunique() == 6
     assert set(times["left"]) == set(order_times.LEFT)

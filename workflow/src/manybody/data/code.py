@@ -78,6 +78,10 @@ class CodeLaw:
             found[list(group)] = self._g(sums) @ joint.ravel()
         return found
 
+    def means_in(self, tokens: np.ndarray) -> np.ndarray:
+        """The means (m,) of g(y_e) over sequences (N, L), whatever drew them."""
+        return self._g(np.asarray(tokens, int) @ self._forms.T % self.vocabulary).mean(axis=0)
+
     @property
     def entropy(self) -> float:
         """Entropy of a sequence, in nats."""

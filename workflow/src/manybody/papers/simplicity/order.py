@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables as stored
+from manybody.io.manifest import Manifest
 from manybody.io.options import Block as Part, Seed, Text, key, refers
+from manybody.io.sequences import Sequences
 from manybody.measure import order_times
 from manybody.measure.intervals import margin
 from manybody.papers import claims as records, inputs as needed, readings, style
@@ -45,10 +47,12 @@ class Cell(Part):
 
 
 class Clones(Part):
-    """Parts of a law with weaker or fewer terms, on which its students are tested."""
+    """Parts of a law with weaker or fewer terms, and clones of models trained on it, on which its
+    students are tested."""
 
     evaluation: refers("evaluations") = key(
-        "The students on the clones, all steps: sources that keep some orders, or scale couplings."
+        "The students on the clones, all steps: sources that keep some orders or scale couplings, "
+        "and clones."
     )
     predicted: list[Seed] = key("Runs that predict; the others are seen.", min_length=2)
 
@@ -72,11 +76,12 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Clocks of all cells' runs; of clones the losses, and what they and their law are."""
+    """Clocks of all cells' runs; of clones the losses, and the laws or sequences that they are."""
 
     clocks: dict[str, dict[str, list[needed.Clock]]]
     runs: list[needed.Tested]
     laws: dict[str, dict]
+    clones: list[needed.Clone]
     spectra: list[needed.Spectrum]
     steps: int
 
@@ -100,12 +105,13 @@ class Inputs(needed.Inputs):
         if block.clones:
             runs = needed.runs_of([block.clones.evaluation], config)
             targets = config["evaluations"][block.clones.evaluation]["targets"]
-            sources = {name: target["source"] for name, target in targets.items()}
+            sources = {name: one["source"] for name, one in targets.items() if "source" in one}
             sources[""] = block.ladder[0].source
         return cls(
             clocks=clocks,
             runs=runs,
             laws={name: config["sources"][source] for name, source in sources.items()},
+            clones=needed.clones_of(runs),
             spectra=needed.spectra_of([block.spectrum], config) if block.spectrum else [],
             steps=config["models"][block.ladder[0].model]["training"]["steps"],
         )
@@ -140,20 +146,29 @@ class Estimate(NamedTuple):
         return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
 
 
+class Saturation(NamedTuple):
+    """log t of saturation on a clone: predicted, with the half width of the interval of the
+    difference, and seen. trained: true of a clone of a model, not of a part of the law."""
+
+    told: float
+    half: float
+    seen: float
+    trained: bool
+
+
 class Found(NamedTuple):
     """What was measured.
 
     times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
     fit of the ladder at half. chance: of the log-linear form, None where it has nothing to be told
-    from. clones: by name (predicted mean of log t, half width, seen mean). spectrum: of the
-    students, or None.
+    from. clones: by name. spectrum: of the students, or None.
     """
 
     times: pd.DataFrame
     ladder: order_times.Fit
     chance: tuple[float, int] | None
     estimates: list[Estimate]
-    clones: dict[str, tuple[float, float, float]]
+    clones: dict[str, Saturation]
     spectrum: spectra.Spectra | None
 
 
@@ -179,8 +194,8 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, float, float]]:
-    """log t of saturation on each clone, by the half-logits of some students and in the others.
+def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, Saturation]:
+    """Times of saturation on each clone, by the half-logits of some students and in the others.
 
     The interval is that of the difference of two means, with the spread of those that predict.
     Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
@@ -189,6 +204,13 @@ def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, f
     from manybody.data import code
 
     laws = {name: code.of(entry) for name, entry in inputs.laws.items()}
+    means = {name: law.means for name, law in laws.items()}
+    drawn = {one.clone: Manifest.read(one.file(), "clones") for one in inputs.clones}
+    targets = [item for run in inputs.runs[:1] for item in run.targets.items()]
+    trained = {name: target for name, target in targets if "clone" in target}
+    for name, target in trained.items():
+        path = drawn[target["clone"]].file(f"sweep-{target['sweep']}.parquet")
+        means[name] = laws[""].means_in(Sequences.open(path).tokens)
     halves = {}
     for run in inputs.clocks["ladder"][block.ladder[0].label]:
         table = stored.CLOCKS.read(run.file())[0]
@@ -199,25 +221,26 @@ def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, tuple[float, f
         mine = curves[(curves["target"] == name) & (curves["step"] > 0)]
         seen = mine.pivot(index="step", columns="seed", values="loss").sort_index()
         told = {
-            seed: _time(shares.index, clone_losses(laws[""], laws[name], shares.to_numpy()))
+            seed: _time(shares.index, clone_losses(laws[""], means[name], shares.to_numpy()))
             for seed, shares in halves.items()
             if seed in block.clones.predicted
         }
         others = [_time(seen.index, seen[seed]) for seed in seen if seed not in told]
         mean, error, count = readings.mean(list(told.values()))
         half = margin(error * math.sqrt(1 + count / len(others)), count)
-        found[name] = mean, half, float(np.mean(others))
+        found[name] = Saturation(mean, half, float(np.mean(others)), name in trained)
     return found
 
 
-def clone_losses(law, clone, shares: np.ndarray) -> np.ndarray:
+def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Losses on a clone, in nats a token, of students with half-logits shares (steps, terms) x J:
 
-    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus.
+    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus,
+    t' = `means` (terms,) those of the law's terms in the clone.
     """
     logits = 2 * shares * law.couplings
     up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
-    each = ((1 + clone.means) * up + (1 - clone.means) * down) / 2
+    each = ((1 + means) * up + (1 - means) * down) / 2
     free = law.length - law.orders.sum()
     return (each @ law.orders + free * math.log(2)) / law.length
 
@@ -230,7 +253,7 @@ def _time(steps: Sequence[float], losses: Sequence[float]) -> float:
 
 def tables_of(
     times: pd.DataFrame,
-    clones: Mapping[str, tuple[float, float, float]] | None = None,
+    clones: Mapping[str, Saturation] | None = None,
     spectrum: spectra.Spectra | None = None,
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
@@ -309,8 +332,9 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
         yield style.points("c", "log-linear fit", "all", x, line)
     for row, (label, one) in enumerate(_costs(found).items()):
         yield style.points("b", label, "all", [row], [math.exp(one[0])], one[2])
-    for name, (told, width, seen) in found.clones.items():
-        yield style.points("d", name, "all", [math.exp(told)], [math.exp(seen)], width)
+    for name, one in found.clones.items():
+        panel = "d, trained" if one.trained else "d"
+        yield style.points(panel, name, "all", [math.exp(one.told)], [math.exp(one.seen)], one.half)
     for seed in found.spectrum.runs if found.spectrum else []:
         for k in found.spectrum.orders:
             one = found.spectrum.half_time(seed, k)
@@ -346,9 +370,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     several = "information" in found.ladder.beta
     value, error, half = found.ladder.exchange() if several else [math.nan] * 3
     chance, degrees = found.chance or (math.nan, 0)
-    foretold = [one for one in found.clones.values() if math.isfinite(one[0])]
-    inside = [abs(seen - told) <= width for told, width, seen in foretold]
-    wide = [width > WIDEST for _, width, _ in foretold]
     vague = any(
         one.half > WIDEST for one in found.estimates if one.group == "ladder" and one.left == HALF
     )
@@ -399,22 +420,18 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             parts(records.below, "beside", "alone"),
             "the log of the ratio of times is below 0",
         ),
-        "clones": (
-            "Times of saturation on clones follow from the times of terms",
-            [
-                records.above(
-                    f"{sum(inside)} of {len(inside)}",
-                    np.mean(inside),
-                    0.0,
-                    COVERED,
-                    half=np.mean(np.logical_and(inside, wide)),
-                )
-            ]
-            if inside
-            else [],
-            f"more than {COVERED:.0%} lie in their 95 % intervals; of those that are wider than a "
-            "factor of two either way it is not known",
-        ),
+        **{
+            f"clones{name}": (
+                f"Times of saturation on {what} follow from the times of terms",
+                _covered([one for one in found.clones.values() if one.trained == trained]),
+                f"more than {COVERED:.0%} lie in their 95 % intervals; of those that are wider "
+                "than a factor of two either way it is not known",
+            )
+            for name, what, trained in (
+                ("", "clones", False),
+                ("-trained", "clones of trained generators", True),
+            )
+        },
     }
     given = {name: one for name, one in given.items() if one[1]}
     made = records.all_judged("simplicity/order", given, scope)
@@ -422,6 +439,17 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         reason = "the students have terms of equal information only: config/order.yaml"
         made.append(records.not_run("simplicity/order/exchange", EXCHANGE, reason, scope))
     return made
+
+
+def _covered(clones: Sequence[Saturation]) -> list[records.Comparison]:
+    """The share of clones that saturate in their intervals."""
+    told = [one for one in clones if math.isfinite(one.told)]
+    if not told:
+        return []
+    inside = np.array([abs(one.seen - one.told) <= one.half for one in told])
+    unknown = inside & np.array([one.half > WIDEST for one in told])
+    label, mean = f"{inside.sum()} of {len(told)}", inside.mean()
+    return [records.above(label, mean, 0.0, COVERED, half=unknown.mean())]
 
 
 @style.in_house_style
@@ -493,11 +521,16 @@ def _draw_costs(axes, drawn: pd.DataFrame) -> None:
 
 
 def _draw_clones(axes, drawn: pd.DataFrame) -> None:
-    every = drawn[drawn["panel"] == "d"]
+    every = drawn[drawn["panel"].str.startswith("d")]
     rows = every.dropna(subset=["x", "y"])
     left = len(every) - len(rows)
-    error = style.factors(rows["y"], rows["y_err"])
-    style.dots(axes, rows["x"], rows["y"], yerr=error, color=style.ORDERS[4])
+    kinds = (("d", "parts of the law", "o"), ("d, trained", "trained generators", "s"))
+    for (panel, label, marker), colour in zip(kinds, LENGTHS[1:], strict=True):
+        one = rows[rows["panel"] == panel]
+        look = dict(yerr=style.factors(one["y"], one["y_err"]), color=colour, marker=marker)
+        if len(one):
+            style.dots(axes, one["x"], one["y"], label=label, **look)
+    axes.legend()
     axes.axline(
         *((end, end) for end in (rows["x"].min(), rows["x"].max())),
         color="0.7",
