@@ -45,7 +45,6 @@ def card(name="n2", **changes) -> cards.Card:
         "model": "n2 of seed 0 at step 10",
         "sampler": "Metropolis-Hastings by the raw score, from test sequences",
         "text": {"loss": (2.987, 0.065), "unigram": 0.11, "bigram": 0.55, "copied": 0.19},
-        "task": "masked",
         "states": [{**state, "sweep": sweep, "sample": False} for sweep in (2, 20)],
         "agree": "no",
         "rhat": 3.06,
@@ -56,12 +55,10 @@ def card(name="n2", **changes) -> cards.Card:
     return cards.Card.model_validate(measured | changes)
 
 
-def exact_card(name="trigrams") -> cards.Card:
-    """The card of a clone that is drawn exactly."""
-    state = card().states[0].model_copy(update={"sweep": None, "sample": True})
-    none = dict.fromkeys(("agree", "rhat", "kept"))
-    exact = dict(effective=8, sampler="token by token", why="it is drawn exactly")
-    return card(name, states=[state], **exact, **none)
+def card_of_a_sample(name="settled") -> cards.Card:
+    """The card of a clone that is a sample."""
+    state = card().states[1].model_copy(update={"sample": True})
+    return card(name, states=[state], agree="yes", why="both starts agree")
 
 
 def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
@@ -88,8 +85,8 @@ def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
     made = [clone(folder / "clones" / "docs" / "n2")] if clones else []
     stored = folder / "cards" / "docs.json"
     if clones:
-        cards.write(stored, [card(), card("n2-noise"), exact_card()])
-    states = {"simplicity/fig4": [["n2", 2], ["trigrams", None]]} if clones else {}
+        cards.write(stored, [card(), card("n2-noise"), card_of_a_sample()])
+    states = {"simplicity/fig4": [["n2", 2], ["settled", 20]]} if clones else {}
     document.write(
         folder / "index.html", config, figures, found, made, [stored] if clones else [], states
     )

@@ -3,12 +3,10 @@
 import itertools
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
-from benchmarks import clones, energies, ngrams
-from manybody.data.ngrams import KneserNey
+from benchmarks import clones, energies
 
 
 def test_rates_of_clones_and_of_naive_chains_are_those_of_their_own_times(monkeypatch):
@@ -43,14 +41,3 @@ def test_all_terms_of_frozen_paths_make_the_same_moves(monkeypatch):
         monkeypatch.setattr(energies.AllTerms, "_terms", negated)
         with pytest.raises(RuntimeError, match="different moves"):
             energies.paths()
-
-
-def test_the_baseline_of_n_grams_draws_from_the_same_law():
-    random = np.random.default_rng(0)
-    model = KneserNey(random.integers(4, size=300) // 2 * random.integers(1, 3, size=300), 4, 3)
-    ours, theirs = np.zeros((1, 20_000), np.int64), np.zeros(20_000, np.int64)
-    model.draw(ours, 2, ours.size, random)
-    ngrams.by_laws(model, theirs, 2, random)
-    runs = [np.bincount(found[:-1] * 4 + found[1:], minlength=16) for found in (ours[0], theirs)]
-    assert np.abs(runs[0] - runs[1]).sum() / 20_000 < 0.06
-    assert np.count_nonzero(runs[0] > 400) > 2

@@ -1,4 +1,4 @@
-"""Trees, code laws, cuts and n-gram clones: how they fit to the sources they are made of."""
+"""Trees, code laws and cuts: how they fit to the sources they are made of."""
 
 import pytest
 from configs import load, refusal
@@ -10,7 +10,6 @@ from manybody.papers import style
 from manybody.pipeline.check import check
 
 SEQUENCES = {"train": 20, "validation": 10, "test": 10}
-TRIGRAMS = {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"}
 CUT = {"kind": "cut", "source": "many-body", "at": 2, "kept": "marginals"}
 TREE = {"kind": "tree", "depth": 4, "level": 0, "vocabulary": 4, "rules": {"deviation": 1.0}}
 
@@ -27,33 +26,37 @@ def with_sources(**made):
 
 
 def test_sizes_are_those_of_the_source_that_is_behind():
-    checked = check(with_sources(trigrams=TRIGRAMS, tree=TREE, code=CODE))
-    assert sized("trigrams", checked) is checked.sources["docs"]
+    checked = check(with_sources(cut=CUT, tree=TREE, code=CODE))
+    assert sized("cut", checked) is checked.sources["many-body"]
     assert (sized("tree", checked).vocabulary, sized("tree", checked).length) == (4, 16)
     assert (sized("code", checked).vocabulary, sized("code", checked).length) == (2, 9)
 
 
 def test_an_evaluation_tests_on_a_source_of_the_same_sizes():
-    config = with_sources(trigrams=TRIGRAMS, tree=TREE)
-    targets = config["evaluations"]["bert"]["targets"]
-    targets["trigrams"] = {"source": "trigrams", "split": "test", "sequences": 10}
+    config = with_sources(tree=TREE, same=CODE | {"vocabulary": 5, "length": 10})
+    targets = {}
+    config["evaluations"]["staircase"] = {
+        "source": "many-body", "model": "many-body-n2", "seeds": [0], "positions": "all",
+        "steps": "all", "targets": targets,
+    }  # fmt: skip
+    targets["leaves"] = {"source": "same", "split": "test", "sequences": 10}
     check(config)
-    targets["trigrams"]["sequences"] = 11
-    assert "trigrams.sequences: found 11; expected at most 10" in refusal(config)
-    targets["trigrams"] |= {"source": "tree", "sequences": 10}
+    targets["leaves"]["sequences"] = 11
+    assert "leaves.sequences: found 11; expected at most 10" in refusal(config)
+    targets["leaves"] |= {"source": "tree", "sequences": 10}
     said = refusal(config)
-    assert "targets.trigrams.source: found tree with |V| = 4, L = 16; expected |V| =" in said
-    targets["trigrams"]["source"] = "nothing"
-    assert "targets.trigrams.source: found nothing, but there is no sources.nothing" in refusal(
+    assert "targets.leaves.source: found tree with |V| = 4, L = 16; expected |V| =" in said
+    targets["leaves"]["source"] = "nothing"
+    assert "targets.leaves.source: found nothing, but there is no sources.nothing" in refusal(
         config
     )
 
 
 def test_a_target_of_another_source_is_called_by_its_name():
-    targets = {"a": {"source": "trigrams", "split": "test"}, "b": {"split": "test"}}
+    targets = {"a": {"source": "leaves", "split": "test"}, "b": {"split": "test"}}
     found = read_targets(targets, {})
-    assert [labels.target(found[name]) for name in "ab"] == ["trigrams", "original text"]
-    assert [labels.short(found[name]) for name in "ab"] == ["trigrams", "original"]
+    assert [labels.target(found[name]) for name in "ab"] == ["leaves", "original text"]
+    assert [labels.short(found[name]) for name in "ab"] == ["leaves", "original"]
     assert style.colour(found["a"]) == style.colour(found["b"])
 
 
@@ -67,7 +70,6 @@ def test_a_target_of_another_source_is_called_by_its_name():
             "cut.source: found potts with |V|^L = 20^20; expected at most 16777216 states",
         ),
         ("tree", TREE | {"level": 5}, "tree.level: found 5; expected at most the depth 4"),
-        ("trigrams", TRIGRAMS | {"order": 8}, "trigrams.order: found 8 with the |V| ="),
         ("code", CODE | {"length": 8}, "code.length: found 8; expected at least 9, the sites"),
         ("code", CODE | {"vocabulary": 9}, "code.vocabulary: found 9; expected a prime"),
         ("code", CODE | {"keep": [2, 4]}, "code.keep: found [2, 4]; expected some of [2, 3]"),
@@ -90,10 +92,3 @@ def test_a_target_of_another_source_is_called_by_its_name():
 )
 def test_what_does_not_fit_is_refused(name, source, said):
     assert f"sources.{said}" in refusal(with_sources(**{name: source}))
-
-
-def test_an_order_above_the_block_is_refused():
-    config = with_sources(trigrams=TRIGRAMS)
-    config["sources"]["docs"]["length"] = 2
-    said = refusal(config)
-    assert "sources.trigrams.order: found 3; expected at most the L = 2 of source docs" in said

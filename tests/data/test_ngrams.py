@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from enumerated import all_states
 
-from manybody.data.enumeration import chi_square, numbers
 from manybody.data.ngrams import KneserNey, NGrams
 
 VOCABULARY = 4
@@ -79,16 +78,6 @@ def test_sequences_sum_to_1_and_give_the_masked_conditionals():
     for place in range(5):
         conditional = table - np.logaddexp.reduce(table, axis=place, keepdims=True)
         np.testing.assert_allclose(masked[:, place], conditional.reshape(-1), rtol=1e-9)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_draws_are_from_the_law(order):
-    model, rows = NGrams(text(), VOCABULARY, order), all_states(VOCABULARY, 4)
-    drawn = model.draw(60000, 4, np.random.default_rng(order))
-    p = np.exp(model.next_token(rows).sum(axis=1))
-    found = chi_square(p, numbers(drawn, VOCABULARY))
-    assert found["chance"] > 1e-3
-    assert (drawn == 3).any(), "a token that the text does not have"
 
 
 def test_a_text_too_short_and_an_order_too_high_are_refused():

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import manybody as mb
-from manybody.data import n_gram_clone, overlap
+from manybody.data import overlap
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
@@ -23,7 +23,6 @@ BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)
 MODELS = {
     "n2": dict(architecture="factored", layers=2, rank=4, bias=True),
     "bert": BERT,
-    "gpt": {**BERT, "architecture": "gpt"},
 }
 # Every sampler and every energy, and the same from noise.
 CHAINED = {
@@ -33,18 +32,9 @@ CHAINED = {
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
     "brook": dict(model="bert", energy="brook", paths=2, sweeps=[4, 8]),
     "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
-    "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
-COUNTED = {"pairs": ("maximum-entropy", 2), "triples": ("kneser-ney", 3)}
-# What a kind of clone does not have: all else is a value.
-EXACT = {"agree", "rhat", "kept"}
-NEVER = {
-    **{name: {"agree"} for name in CHAINED},
-    "raw": set(),
-    "noise": set(),
-    "ancestral": EXACT,
-    **{name: {*EXACT, "states.sweep"} for name in COUNTED},
-}
+# What a clone does not have: all else is a value.
+NEVER = {**{name: {"agree"} for name in CHAINED}, "raw": set(), "noise": set()}
 
 
 def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
@@ -92,14 +82,8 @@ def run(tmp_path_factory):
         loaded = mb.load_model(runs[model])
         path = drawn(folder, name, loaded, parts.__getitem__, model, **given)
         chained[name] = (path, runs[model])
-    counted, ends = [], [folder / f"{split}.parquet" for split in ("train", "test")]
-    for name, (smoothing, order) in COUNTED.items():
-        out = {split: folder / name / f"{split}.parquet" for split in parts}
-        source = dict(source="letters", order=order, smoothing=smoothing, seed=3)
-        source["sequences"] = dict(train=50, validation=50, test=50)
-        n_gram_clone.make(source, name, ends, out)
-        counted.append(out["test"])
-    found = clones.describe(list(chained.values()), counted, *ends)
+    ends = [folder / f"{split}.parquet" for split in ("train", "test")]
+    found = clones.describe(list(chained.values()), *ends)
     cards.write(folder / "cards.json", found)
     read = cards.read(folder / "cards.json")
     assert read == found
@@ -130,17 +114,16 @@ def test_all_kinds_of_clones_are_tried():
     assert {given.get("energy", "raw") for given in CHAINED.values()} == set(ENERGIES)
 
 
-@pytest.mark.parametrize("name", [*CHAINED, *COUNTED])
+@pytest.mark.parametrize("name", CHAINED)
 def test_a_card_has_every_value_of_its_kind(run, name):
-    card, exact = run.cards[name], name in (*COUNTED, "ancestral")
+    card = run.cards[name]
     assert lacking(card) == NEVER[name]
     assert card.model_dump().keys() == cards.Card.model_fields.keys()
     said = card.sentence()
     assert "None" not in said
     assert f"{card.states[-1].called} (" in said
-    tokens = " of next tokens" if exact else ""
-    assert f"loss{tokens} is {cards.rounded(card.text.loss)} on text" in said
-    assert ("R-hat" in said) != exact
+    assert f"loss is {cards.rounded(card.text.loss)} on text" in said
+    assert "R-hat" in said
     assert card.why in said
 
 
@@ -151,7 +134,6 @@ def test_a_card_has_every_value_of_its_kind(run, name):
         ("noise", "Metropolis-Hastings by the raw score, from unigram noise"),
         ("reference", "heat bath by the reference score, from test sequences"),
         ("gibbs", "masked-conditional Gibbs, of no energy, from test sequences"),
-        ("ancestral", "token by token, from test sequences"),
     ],
 )
 def test_samplers_are_said_in_words(run, name, said):
@@ -161,7 +143,7 @@ def test_samplers_are_said_in_words(run, name, said):
 # --- Its numbers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["raw", "noise", "gibbs", "ancestral"])
+@pytest.mark.parametrize("name", ["raw", "noise", "gibbs"])
 def test_losses_are_those_of_the_generator(run, name):
     card, (path, model) = run.cards[name], run.clones[name]
     model = mb.load_model(model)
@@ -227,8 +209,6 @@ def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
     # Chains without a pair are not called a sample, however well they mix.
     assert run.cards["reference"].states[-1].called == "the state after 40 sweeps"
     assert "no chains from noise" in run.cards["reference"].why
-    assert run.cards["ancestral"].states[-1].called == run.cards["pairs"].states[-1].called
-    assert run.cards["ancestral"].effective == CHAINS
 
 
 @pytest.mark.parametrize("wrong", ["score", "rhat"])
@@ -243,7 +223,7 @@ def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
 
     monkeypatch.setattr(tables, "read_trace", other)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], *ends)
     assert [card.agree for card in found] == ["no", "no"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
 
@@ -251,7 +231,7 @@ def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
 def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
     monkeypatch.setattr(clones, "PAIRED_LOSS_TOLERANCE", 1e-4)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], *ends)
     assert [card.agree for card in found] == ["undecided", "undecided"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
     assert "may agree or not" in found[0].why
@@ -261,7 +241,7 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
     assert run.cards["norm"].agree is None
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     pairs = [run.clones["gibbs"], run.clones["noise"]]
-    assert all(card.agree is None for card in clones.describe(pairs, [], *ends))
+    assert all(card.agree is None for card in clones.describe(pairs, *ends))
 
 
 @pytest.mark.parametrize(
@@ -314,28 +294,17 @@ def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
     assert found[0] == pytest.approx(mb.losses(model, run.parts["test"]).mean(), abs=0.2)
 
 
-# --- Of n-grams, and the file ---------------------------------------------------------------------
+# --- Copies, and the file -------------------------------------------------------------------------
 
 
-def test_copies_of_n_grams_are_said_above_five_percent(run):
-    card = run.cards["triples"]
+def test_copies_are_said_above_five_percent(run):
+    card = run.cards["raw"]
     for share, said in ((0.049, False), (0.051, True)):
         state = card.states[0].model_copy(update={"copied": share})
         one = card.model_copy(update={"states": [state]})
         assert state.copies == said
         assert ("5% of its runs of 8 tokens stand in the training text" in
                 one.sentence()) == said  # fmt: skip
-
-
-def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
-    path = run.folder / "pairs" / "test.parquet"
-    found = mb.read_sequences(path)
-    about = json.loads(json.dumps(found.about))
-    about["card"]["loss"] |= dict(text=None, masked=None, impossible=1.0)
-    mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
-    card = clones._n_gram_card(run.folder / "never.parquet")
-    assert card.text.loss is None
-    assert "gives 100% of the test sequences no probability" in card.sentence()
 
 
 @pytest.mark.parametrize(

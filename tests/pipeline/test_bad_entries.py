@@ -214,16 +214,6 @@ CASES = [
         for change in ({"at": 0}, {"at": 4}, {"kept": "pairs"}, {"source": "docs"})
     ],
     *[
-        ("sources", "trigrams", change)
-        for change in (
-            {"order": 0},
-            {"order": 8},
-            {"source": "family"},
-            {"source": "trigrams"},
-            {"smoothing": "none"},
-        )
-    ],
-    *[
         ("sources", "family", change)
         for change in (
             {"identity": 0.0},
@@ -238,7 +228,6 @@ COUNTS = {"train": 20, "validation": 10, "test": 10}
 EXACT = {
     "tree": {"kind": "tree", "depth": 4, "level": 0, "vocabulary": 4, "rules": {"deviation": 1.0}},
     "cut": {"kind": "cut", "source": "small", "at": 2, "kept": "marginals"},
-    "trigrams": {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"},
 }
 FAMILY = {
     "kind": "alignment",

@@ -22,19 +22,6 @@ def test_sources_that_are_drawn_of_others(asked):
     assert asked.sizes_of("marginals-2") == asked.sizes_of("planted") != {}
 
 
-def test_n_grams_are_counted_in_one_split_and_tested_on_another():
-    config = configs.load()
-    counts = {"train": 20, "validation": 10, "test": 10}
-    config["sources"]["bigrams"] = {
-        "kind": "n-gram-clone", "source": "docs", "order": 2, "smoothing": "kneser-ney",
-        "sequences": counts, "seed": 0,
-    }  # fmt: skip
-    asked = Sources(Paths(config), check(config))
-    splits = [asked.paths.split_path("docs", split) for split in ("train", "test")]
-    assert asked.drawn_from("bigrams") == splits
-    assert asked.module("bigrams") == "manybody.data.n_gram_clone"
-
-
 def test_true_conditionals_come_from_a_hamiltonian_or_from_rules(asked):
     known = {asked.true_conditionals(name)[0] for name in asked.evaluations_with_truth()}
     folder = "results/truths/sequences"

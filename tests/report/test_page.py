@@ -142,10 +142,10 @@ def test_a_card_is_a_row_a_sweep_that_leads_to_how_it_was_made(page):
         assert value in rows[2]
     assert "a sample" in rows[5]
     assert "the state after 2 sweeps" in rows[1]
-    for name in ("n2", "n2-noise", "trigrams"):
+    for name in ("n2", "n2-noise", "settled"):
         assert f"#clone-docs-{name}" in page.values("href")
         assert f"clone-docs-{name}" in page.values("id")
-    for text in ("model n2 of seed 0 at step 10. Drawn", "It is a sample: it is drawn exactly.",
+    for text in ("model n2 of seed 0 at step 10. Drawn", "It is a sample: both starts agree.",
                  "Drawn by Metropolis-Hastings by the raw score, from test sequences. It is",
                  "the state after 20 sweeps: the chains <do> not agree; chains"):  # fmt: skip
         assert text in " ".join(page.text.split())
@@ -163,7 +163,7 @@ def test_a_caption_says_what_the_figures_clones_are(page):
         "3.06 and 217 effective samples; the chains <do> not agree; "
         "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
         "training text (19% of those of test text).",
-        "trigrams, n = 2, order 3, rank 8: a sample (token by token); its",
+        "settled, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score, from ",
     ):
         assert said in text
 

@@ -16,7 +16,6 @@ TOLD = {  # what a measurement is told: files, and the folder of packages for a 
     "recipes": [paths.split_path("docs", split) for split in SPLITS[:2]],
     "spectrum": [f"{RESULTS}/corpora/pydocs/train.parquet"],
 }
-TOLD["ngrams"] = TOLD["spectrum"]
 TOLD["interactions"] = [*TOLD["recipes"], PEERS.format(peers="shapiq")]
 
 
@@ -50,7 +49,7 @@ rule benchmark_part:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
         part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
-        "recipes|spectrum|interactions|ngrams|families",
+        "recipes|spectrum|interactions|families",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

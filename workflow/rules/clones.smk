@@ -4,7 +4,7 @@ Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.p
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it;
-        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too
+        results/cards/{source}.json, what is to be known of each clone of a source
 """
 
 
@@ -44,11 +44,8 @@ rule sample_clones:
 # All clones of a source in one job: each takes seconds, and paired chains are compared.
 rule describe_clones:
     input:
-        clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.source][0])],
-        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.source][0])],
-        n_grams=lambda wildcards: [
-            paths.split_path(name, "test") for name in figures.carded[wildcards.source][1]
-        ],
+        clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.source])],
+        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.source])],
         train=lambda wildcards: paths.split_path(wildcards.source, "train"),
         test=lambda wildcards: paths.split_path(wildcards.source, "test"),
     output:
@@ -70,7 +67,7 @@ rule describe_clones:
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
-            "describe_clones.py", *models.clone_modules(*figures.carded[wildcards.source][0])
+            "describe_clones.py", *models.clone_modules(*figures.carded[wildcards.source])
         ),
     message:
         "Describing the clones of {wildcards.source}"

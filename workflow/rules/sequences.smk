@@ -10,7 +10,7 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
         results/sequences/{source}/card.md, what the reader of an alignment read and passed over
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a source with one
-        Sources that are drawn exactly, such as trees and n-grams, have one rule, which calls the
+        Sources that are drawn exactly, such as trees and code laws, have one rule, which calls the
         module of the kind.
 """
 

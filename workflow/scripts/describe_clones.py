@@ -9,7 +9,6 @@ from manybody.measure import cards, clones
 given = snakemake.input
 described = clones.describe(
     list(zip(given.clones, given.runs, strict=True)),
-    given.n_grams,
     given.train,
     given.test,
     snakemake.params.device,

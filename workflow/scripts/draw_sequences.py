@@ -1,4 +1,4 @@
-"""Draws the splits of a source exactly: of a tree, a cut Hamiltonian or n-grams."""
+"""Draws the splits of a source exactly: of a tree, a code law or a cut Hamiltonian."""
 
 from manybody.io.store import begin
 

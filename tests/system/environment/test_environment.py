@@ -24,7 +24,7 @@ BY_NAME = {
     "compute_theory": ("theory",),
     "benchmark_part": ("benchmarks", "models"),
     "describe_clones": ("models",),
-    "draw_sequences": ("data/cut", "data/n_gram_clone", "data/tree"),
+    "draw_sequences": ("data/cut", "data/tree"),
     "evaluate_equations": ("models",),
     "evaluate_model": ("models",),
     "make_figure": ("papers",),

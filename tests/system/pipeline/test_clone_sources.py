@@ -33,10 +33,10 @@ sources:
     sequences: {{train: 300, validation: 60, test: 60}}
     seed: 0
   pairs:
-    kind: n-gram-clone
+    kind: cut
     source: quartets
-    order: 2
-    smoothing: kneser-ney
+    at: 2
+    kept: marginals
     sequences: {{train: 12, validation: 12, test: 12}}
     seed: 0
   family:
@@ -281,7 +281,7 @@ def test_clones_of_figures_have_cards(results):
         {card.name: card for card in cards.read(results / f"cards/{source}.json")}
         for source in ("quartets", "family")
     )
-    assert list(quartets) == ["quartets", "quartets-bert", "pairs"]
+    assert list(quartets) == ["quartets", "quartets-bert"]
     assert list(family) == ["family"]
     losses = tables.read_losses({0: results / "losses/quartets/seed-0.parquet"})
     curves = tables.learning_curves(losses)
@@ -289,7 +289,6 @@ def test_clones_of_figures_have_cards(results):
     bert = quartets["quartets-bert"]
     assert bert.states[-1].loss[0] == pytest.approx(last["own"], abs=1e-5)
     assert bert.text.loss[0] == pytest.approx(last["original"], abs=1e-5)
-    assert quartets["pairs"].states[0].sample
     assert "too few sweeps" in family["family"].why
     path = results / "clones/family/family/manifest.json"
     assert family["family"].digest == sha256(path)

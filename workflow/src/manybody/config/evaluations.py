@@ -31,7 +31,7 @@ class SplitTarget(Block):
         "The first so many of the split."
     )
     source: refers("sources") = key(
-        "A source of the same |V| and L, such as a cut or n-grams of the model's; by default that "
+        "A source of the same |V| and L, such as a cut of the model's; by default that "
         "which the model was trained on.",
         None,
     )

@@ -400,44 +400,6 @@ class CutSource(Derived):
             )
 
 
-class NGramCloneSource(Derived):
-    """A clone of known order without training: n-grams of another source, drawn exactly."""
-
-    module = "manybody.data.n_gram_clone"
-    reads = ("train.parquet", "test.parquet")
-    carded = True
-    kind: Literal["n-gram-clone"]
-    source: refers(
-        "sources",
-        wanted="whose length the config says, made from no other",
-        fits=lambda source, _: source.made_from is None and source.length,
-    ) = key("Source whose training sequences n-grams are counted in.")
-    order: int = key("Order n: a token depends on the n - 1 before it.", ge=1, le=8)
-    smoothing: Literal["kneser-ney", "maximum-entropy"] = key(
-        "kneser-ney is interpolated and gives every sequence some probability; maximum-entropy is "
-        "the distribution of largest entropy with the frequencies of the training blocks' n-grams "
-        "and of their beginnings."
-    )
-    seed: Seed = key("Draws the sequences.")
-
-    def misfits(self, config):
-        text = config.sources[self.source]
-        if self.order > text.length:
-            yield self.refused(
-                "order",
-                f"at most the L = {text.length} of source {self.source}, since n-grams are runs "
-                f"within a block",
-                "lower it",
-            )
-        elif (text.vocabulary or 1) ** self.order >= 2**63:
-            yield self.refused(
-                "order",
-                "|V|^n below 2^63, as n-grams are numbered",
-                "lower it",
-                f" with the |V| = {text.vocabulary} of source {self.source}",
-            )
-
-
 KINDS: dict[str, type[SourceOptions]] = {
     "text": TextSource,
     "many-body": ManyBodySource,
@@ -446,5 +408,4 @@ KINDS: dict[str, type[SourceOptions]] = {
     "tree": TreeSource,
     "code": CodeSource,
     "cut": CutSource,
-    "n-gram-clone": NGramCloneSource,
 }

@@ -12,11 +12,8 @@ numbers of k-grams with c = 1 and c = 2, D_k = n_1 / (n_1 + 2 n_2), and 1/2 wher
 
 import numpy as np
 
-from manybody.data.ngrams_loops import interpolated
-
 COPIES = 2**22  # windows looked up at once
 LOOKUPS = 10**7  # windows that the losses of masked tokens may take
-UNIFORMS = 2**24  # random numbers drawn at once
 
 
 class KneserNey:
@@ -50,16 +47,6 @@ class KneserNey:
                 numbered(windows[..., -k:], self.vocabulary, k)[..., 0], found
             )
         return found
-
-    def draw(self, tokens: np.ndarray, first: int, stop: int, random: np.random.Generator):
-        """Fills the places `first` to `stop` of `tokens` (N, L) int64; those before are filled."""
-        size = max(1, UNIFORMS // ((stop - first) * (self.order + 1)))
-        for start in range(0, len(tokens), size):
-            part = tokens[start : start + size]
-            uniforms = random.random((len(part), stop - first, self.order + 1))
-            levels = tuple(level.arrays for level in self._levels)
-            discounts = np.array([level.discount for level in self._levels])
-            interpolated(part, first, stop, self.vocabulary, uniforms, levels, discounts)
 
 
 class _Level:
@@ -118,13 +105,16 @@ def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.nda
     return place, ordered[place] == keys
 
 
-class Ancestral:
-    """A distribution of sequences of L tokens, each given the n - 1 before it in its sequence.
+class NGrams:
+    """Sequences of L tokens, each given the n - 1 before it, or all if fewer, by Kneser-Ney.
 
-    One has a `vocabulary`, an `order` n, `draw(count, length, random)`, sequences (count, L) int64
-    drawn exactly, and `_log(rows, place)`, log p of the tokens at a place of rows (..., L), given
-    those before them: (...).
+    A token with m < n - 1 tokens before it has p of the model of order m + 1, with counts of its
+    own, so that the probabilities of all sequences of L tokens sum to 1.
     """
+
+    def __init__(self, text: np.ndarray, vocabulary: int, order: int):
+        self.vocabulary, self.order = vocabulary, order
+        self._models = [KneserNey(text, vocabulary, k) for k in range(1, order + 1)]
 
     def next_token(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given those before it in its row, in nats: (N, L) to (N, L)."""
@@ -133,10 +123,7 @@ class Ancestral:
         return np.stack(found, axis=1)
 
     def masked(self, rows: np.ndarray) -> np.ndarray:
-        """log p of each token given all others of its row, in nats: (N, L) to (N, L).
-
-        Not a number where no token makes the row possible.
-        """
+        """log p of each token given all others of its row, in nats: (N, L) to (N, L)."""
         count, length = rows.shape
         found = np.empty(rows.shape)
         step = max(1, COPIES // (self.vocabulary * self.order))
@@ -147,31 +134,12 @@ class Ancestral:
                 copies[..., place] = np.arange(self.vocabulary)
                 last = min(place + self.order, length)
                 scores = sum(self._log(copies, later) for later in range(place, last))
-                with np.errstate(invalid="ignore"):
-                    scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
+                scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
                 own = scores[np.arange(len(part)), part[:, place]]
                 found[first : first + step, place] = own
         return found
 
-
-class NGrams(Ancestral):
-    """Each token given the n - 1 before it in its sequence, or all if fewer, by Kneser-Ney.
-
-    A token with m < n - 1 tokens before it has p of the model of order m + 1, with counts of its
-    own, so that the probabilities of all sequences of L tokens sum to 1.
-    """
-
-    def __init__(self, text: np.ndarray, vocabulary: int, order: int):
-        self.vocabulary, self.order = vocabulary, order
-        self._models = [KneserNey(text, vocabulary, k) for k in range(1, order + 1)]
-
-    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
-        tokens = np.empty((count, length), np.int64)
-        for place, model in enumerate(self._models[:length]):
-            stop = length if model.order == self.order else place + 1
-            model.draw(tokens, place, stop, random)
-        return tokens
-
     def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """log p of the tokens at a place of rows (..., L), given those before them: (...)."""
         model = self._models[min(place, self.order - 1)]
         return np.log(model.probability(rows[..., place + 1 - model.order : place + 1]))

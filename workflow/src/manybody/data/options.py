@@ -27,8 +27,6 @@ class SourceOptions(Block):
     conditionals: ClassVar[tuple[str, str] | None] = None
     """The conditionals, if they are known: the source's file that holds them, and the module whose
     `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
-    carded: ClassVar[bool] = False
-    """True if the sequences are described as a clone's are, by the `card` of their document."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Files beside the sequences that rules make of the source."""
     reads: ClassVar[tuple[str, ...]] = ()

@@ -1,7 +1,7 @@
 """Cards of clones: what to know of a clone before reading what is built on it, also in words.
 
-One JSON file holds the cards of all clones of a source: chains of trained models, and n-grams. A
-value that a clone of its kind does not have is null, and `why` gives the reason.
+One JSON file holds the cards of all clones of a source. A value that a clone does not have is
+null, and `why` gives the reason.
 """
 
 import math
@@ -27,7 +27,7 @@ class Part(BaseModel):
 class Measured(Part):
     """Sequences beside a generator and the training text that it learned."""
 
-    loss: Estimate | None  # the generator's on them, nats a token
+    loss: Estimate  # the generator's on them, nats a masked token
     unigram: float  # total variation of pooled frequencies to the training text
     bigram: float
     copied: float | None  # share of the runs of 8 tokens that stand in the training text
@@ -36,7 +36,7 @@ class Measured(Part):
 class State(Measured):
     """A clone after some sweeps."""
 
-    sweep: int | None
+    sweep: int
     sample: bool
 
     @property
@@ -55,12 +55,11 @@ class Card(Part):
 
     name: str
     source: str  # of the text
-    digest: str  # sha256 of the clone's manifest, or of the file of sequences
+    digest: str  # sha256 of the clone's manifest
     label: str  # of the generator, in words, with the order
-    model: str  # of the config, with seed and step of its run, or the source of n-grams
+    model: str  # of the config, with seed and step of its run
     sampler: str  # in words, with the score and what chains start from
     text: Measured  # as many test sequences
-    task: Literal["masked", "next"]  # of losses: a token given all others, or those before it
     states: list[State] = Field(min_length=1)  # saved sweeps, in order
     agree: Literal["yes", "undecided", "no"] | None  # chains from text and from noise
     rhat: float | None  # split R-hat of the score, second half of the sweeps
@@ -75,10 +74,9 @@ class Card(Part):
     def sentence(self, sweep: int | None = None) -> str:
         """All that is to be known of a clone after a saved sweep, the last by default."""
         state = self.state(sweep)
-        tokens = " of next tokens" if self.task == "next" else ""
         parts = [
             f"{self.label}: {state.called} ({self.sampler})",
-            f"its generator's loss{tokens} is {rounded(self.text.loss)} on text and "
+            f"its generator's loss is {rounded(self.text.loss)} on text and "
             f"{rounded(state.loss)} on the clone",
             f"off the training text by {state.unigram:.2f} in unigrams and {state.bigram:.2f} in "
             f"bigrams (as much test text by {self.text.unigram:.2f} and {self.text.bigram:.2f})",

@@ -1,4 +1,4 @@
-"""Measures the cards of clones: of chains of trained models, and of n-grams."""
+"""Measures the cards of clones."""
 
 import math
 from collections.abc import Iterable
@@ -22,27 +22,25 @@ SAMPLERS = {
     "mh": "Metropolis-Hastings by the {energy} score",
     "heat-bath": "heat bath by the {energy} score",
     "gibbs": "masked-conditional Gibbs, of no energy",
-    "ancestral": "token by token",
 }
 STARTS = {"test": "test sequences", "unigram": "unigram noise"}
 
 
 def describe(
     clones: Iterable[tuple[str | Path, str | Path]],
-    n_grams: Iterable[str | Path],
     train: str | Path,
     test: str | Path,
     device: str = "cpu",
 ) -> list[Card]:
-    """Measures the cards of all clones of a source, in their order, n-grams last.
+    """Measures the cards of all clones of a source, in their order.
 
-    clones: the manifest of each, and that of its generator's run. n_grams: the test sequences of
-    each clone by n-grams. train, test: sequences of the source. A loss takes at most `SEQUENCES`
-    sequences and about `PREDICTIONS` forward passes. `ArtifactError` names a file that is damaged.
+    clones: the manifest of each, and that of its generator's run. train, test: sequences of the
+    source. A loss takes at most `SEQUENCES` sequences and about `PREDICTIONS` forward passes.
+    `ArtifactError` names a file that is damaged.
     """
     text, test = Text(Sequences.open(train)), Sequences.open(test)
     found = [_Chains(Path(path), run, text, test, device) for path, run in clones]
-    return [*(_card(one, found) for one in found), *map(_n_gram_card, map(Path, n_grams))]
+    return [_card(one, found) for one in found]
 
 
 class _Chains:
@@ -55,7 +53,6 @@ class _Chains:
         self.path = path
         self.about, self.trace = tables.read_trace(path)
         (self.known,) = chains.known([path])
-        self.exact = self.about.get("sampler") == "ancestral"
         model = load_model(run, self.about["generator"]["step"], pick(device))
         rows, sweeps = self.about.get("rows"), self.about["sweeps"]
         files = (Manifest.read(path, "clones").file(f"sweep-{sweep}.parquet") for sweep in sweeps)
@@ -87,7 +84,7 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
     rows = torch.from_numpy(tokens[:SEQUENCES].astype(np.int64))
     share = PREDICTIONS / rows.numel()
     masks = None
-    if share < 1 and not model.about.causal:
+    if share < 1:
         masks = masked_positions(*rows.shape, share, 0)
     sums = sequence_sums(model, rows, masks)
     return tables.ratio(sums.loss_sum.numpy(), sums.predictions.numpy())
@@ -95,13 +92,12 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 
 def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, known = one.about, one.about["generator"], one.known
-    agree, settled, why = None, 0, "each token but the first is drawn anew"
-    numbers = {"kept": None, "rhat": None, "effective": about["chains"]}
-    if not one.exact:
-        numbers = {name: known[name] if math.isfinite(known[name]) else None for name in numbers}
-        agree, sweep, pair = _paired(one, found)
-        why = f"{known['verdict']}; {pair}"
-        settled = sweep if agree == "yes" and known["kept"] < chains.FORGOTTEN else math.inf
+    numbers = {
+        name: known[name] if math.isfinite(known[name]) else None
+        for name in ("kept", "rhat", "effective")
+    }
+    agree, sweep, pair = _paired(one, found)
+    settled = sweep if agree == "yes" and known["kept"] < chains.FORGOTTEN else math.inf
     return Card(
         name=known["name"],
         source=known["source"],
@@ -110,13 +106,12 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
         model=f"{made['model']} of seed {made['seed']} at step {made['step']}",
         sampler=sampler_in_words(about),
         text=one.text,
-        task="next" if one.exact else "masked",
         states=[
             State(sweep=sweep, sample=sweep >= settled, **measured.model_dump())
             for sweep, measured in one.saved.items()
         ],
         agree=agree,
-        why=why,
+        why=f"{known['verdict']}; {pair}",
         **numbers,
     )
 
@@ -153,28 +148,3 @@ def sampler_in_words(about: dict) -> str:
     """Names the sampler of a clone, its score and its start."""
     text = SAMPLERS[about.get("sampler", "mh")].format(energy=about["energy"])
     return f"{text}, from {STARTS[about['chain_init']]}"
-
-
-def _n_gram_card(path: Path) -> Card:
-    """The card of n-grams, of what was measured when they were drawn."""
-    clone = Sequences.open(path)
-    about, said = clone.about, clone.about["card"]
-    loss, why = said["loss"], "it is drawn exactly"
-    if loss["impossible"]:
-        why += f"; it gives {loss['impossible']:.0%} of the test sequences no probability"
-    measured = {"loss": loss, "copied": said["copied"], **said["distance"]}
-    text, drawn = ({name: both[of] for name, both in measured.items()} for of in ("text", "clone"))
-    return Card(
-        name=about["source"],
-        source=about["of"],
-        digest=sha256(path),
-        label=f"{about['order']}-grams, {about['smoothing']}",
-        model=about["source"],
-        sampler="token by token",
-        text=text,
-        task="next",
-        states=[State(sweep=None, sample=True, **drawn)],
-        effective=len(clone),
-        why=why,
-        **dict.fromkeys(("agree", "rhat", "kept")),
-    )

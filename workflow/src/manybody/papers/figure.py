@@ -25,7 +25,7 @@ class Figure(Block):
     """Base class of the block of a figure."""
 
     def states(self, config: dict) -> list[list]:
-        """The clones that the figure shows: [clone, sweep], of n-grams [source, None].
+        """The clones that the figure shows: [clone, sweep].
 
         Of its evaluations the targets that the block names, or all where it names none; clones that
         it names themselves, after its `sweep`, or after their last.
@@ -36,16 +36,11 @@ class Figure(Block):
             for name in names
             if name.block == "clones"
         ]
-        kinds = {name: source["kind"] for name, source in config["sources"].items()}
         picked = {name for name in names if name.block == "targets"}
         for evaluation in (name for name in names if name.block == "evaluations"):
             for name, target in config["evaluations"][evaluation]["targets"].items():
-                if picked and name not in picked:
-                    continue
-                if "clone" in target:
+                if "clone" in target and (name in picked or not picked):
                     found.append([target["clone"], target["sweep"]])
-                elif kinds.get(target.get("source")) == "n-gram-clone":
-                    found.append([target["source"], None])
         return [state for place, state in enumerate(found) if state not in found[:place]]
 
 

@@ -164,17 +164,11 @@ class Figures:
         return set(map(self.paths.clone_model, self.clones()))
 
     @cached_property
-    def carded(self) -> dict[str, tuple[list, list]]:
-        """Chains and n-grams of each source, in whose file of cards they are."""
+    def carded(self) -> dict[str, list[str]]:
+        """The clones of each source, in whose file of cards they are."""
         found = {}
-        described = [name for name, source in self.checked.sources.items() if source.carded]
-        runs = [self.entry("evaluations", run) for run, _ in self.runs()]
-        targets = [target for run in runs for target in run["targets"].values()]
-        tested = {target.get("source") for target in targets}
         for name in self.clones():
-            found.setdefault(self.entry("clones", name)["source"], ([], []))[0].append(name)
-        for name in sorted(tested.intersection(described)):
-            found.setdefault(self.checked.sources[name].made_from, ([], []))[1].append(name)
+            found.setdefault(self.entry("clones", name)["source"], []).append(name)
         return found
 
     def page_inputs(self) -> dict[str, list[str]]:

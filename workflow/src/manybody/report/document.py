@@ -34,15 +34,15 @@ def write(
     claims: Iterable[str | Path],
     clones: Iterable[str | Path],
     cards: Iterable[str | Path] = (),
-    states: Mapping[str, Sequence[tuple[str, int | None]]] | None = None,
+    states: Mapping[str, Sequence[tuple[str, int]]] | None = None,
     losses: Iterable[str | Path] = (),
     ngrams: Iterable[str | Path] = (),
 ) -> None:
     """Writes the page of a run in its folder of results.
 
     figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
-    records. clones: manifests. cards: of these clones and of those by n-grams. states: of each
-    figure, `paper/figure`, the clones that it shows, [name, sweep]. losses, ngrams: as of
+    records. clones: manifests. cards: of these clones. states: of each figure,
+    `paper/figure`, the clones that it shows, [name, sweep]. losses, ngrams: as of
     `cards.generators`. The default config is that of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
