@@ -8,7 +8,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from manybody.pipeline.check import ConfigError, check
+from manybody.pipeline.check import ConfigError, check, take_away
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 
@@ -24,6 +24,7 @@ def load(*overlays: str) -> dict:
     config = json.loads(parsed("config.yaml"))
     for name in overlays:
         update_config(config, json.loads(parsed(name)))
+    take_away(config)
     return config
 
 

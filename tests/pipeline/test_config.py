@@ -279,6 +279,16 @@ def test_null_takes_an_entry_away(config, block):
     assert said in refusal(config, take_away(config))
 
 
+def test_few_heads_of_a_family_are_those_of_its_fit(config):
+    shared = config["models"]["family-map"]["training"]
+    config["models"]["few"] = config["models"]["family-map"] | {"heads": 8}
+    take_away(config)
+    check(config)
+    assert config["models"]["few"]["heads"] == config["models"]["family-map"]["heads"] == "full"
+    assert config["models"]["few"]["training"]["optimizer"]["heads"] == 8
+    assert "heads" not in shared["optimizer"]
+
+
 @pytest.mark.parametrize(
     ("path", "gone"),
     [("potts", "potts"), ("potts.fig3", "fig3"), ("simplicity.fig4.norm", "norm")],

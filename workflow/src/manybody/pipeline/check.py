@@ -176,9 +176,24 @@ def take_away(config: dict) -> Taken:
 
     Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
     Inside other entries `check` goes by the types. Returns (block, name) of those that are gone.
+    Of models with full couplings a number of heads becomes one of the fit.
     """
     _drop_nulls(config.get("figures"), deep=True)
+    models = config.get("models")
+    for model in models.values() if isinstance(models, dict) else ():
+        optimizer = _at(model, "training", "optimizer")
+        if _at(optimizer, "couplings") and isinstance(model.get("heads"), int):
+            # New mappings: YAML's anchors share theirs with other models.
+            given = {**optimizer, "heads": model["heads"]}
+            model |= {"heads": "full", "training": {**model["training"], "optimizer": given}}
     return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
+
+
+def _at(node, *path: str):
+    """The value at a path of keys, None where there is none."""
+    for step in path:
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
 
 
 def _drop_nulls(node, deep: bool = False) -> list:
