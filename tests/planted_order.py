@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from manybody.papers.simplicity import order
+from manybody.papers.simplicity import code_clones, order
 
 
 def simulated(
@@ -56,5 +56,5 @@ def of_figure(bootstraps=20, **planted):
     given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False) for s in (0.25, 0.5, 1.0)}
     given |= {"triples": (6.0, 0.3, 6.5, False), "none": (np.nan, np.nan, np.nan, False)}
     given["two layers"] = (5.0, 0.3, 5.2, True)
-    clones = {name: order.Saturation(*one) for name, one in given.items()}
+    clones = {name: code_clones.Saturation(*one) for name, one in given.items()}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

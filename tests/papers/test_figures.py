@@ -26,6 +26,7 @@ CONFIGS = (
     ("tiny.yaml",),
     ("truths.yaml",),
     ("order.yaml",),
+    ("order.yaml", "bounds.yaml"),
     ("heads.yaml",),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),

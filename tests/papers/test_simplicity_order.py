@@ -15,7 +15,7 @@ from manybody.io.manifest import write_manifest
 from manybody.measure import order_times
 from manybody.papers import style
 from manybody.papers.inputs import with_files
-from manybody.papers.simplicity import order
+from manybody.papers.simplicity import code_clones, order
 from manybody.pipeline.check import check
 
 GROUPS = [
@@ -84,8 +84,8 @@ def test_an_order_that_no_student_learns_has_no_factor():
 
 @pytest.mark.long
 def test_intervals_that_tell_little_confirm_neither_a_form_nor_clones():
-    clones = {"all": order.Saturation(5.0, 2.0, 6.0, False)}
-    tables = order.tables_of(planted_order.times(2, ["ladder"]), clones, None, 9)
+    clones = {"all": code_clones.Saturation(5.0, 2.0, 6.0, False)}
+    tables = order.tables_of(planted_order.times(2, ["ladder"]), clones, bootstraps=9)
     claims = {one.id.rpartition("/")[2]: one.verdict for one in order.claims(tables)}
     assert claims["log-linear"] == claims["clones"] == "undecided"
 
@@ -117,7 +117,7 @@ def test_losses_on_clones_are_those_of_all_states(keep, scale):
         -weights @ np.take_along_axis(logs_of(law, row), states[:, :, None], 2)[:, :, 0].mean(1)
         for row in shares
     ]
-    found = order.clone_losses(law, clone.means, shares)
+    found = code_clones.clone_losses(law, clone.means, shares)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         clocks[seed] = tmp_path / f"clock-{seed}.parquet"
         stored.CLOCKS.write(clocks[seed], pd.concat(frames), {})
         start = 0.2 * (steps < 10)  # what random weights add
-        exact = [order.clone_losses(law, code.of(entry).means, shares) for entry in laws]
+        exact = [code_clones.clone_losses(law, code.of(entry).means, shares) for entry in laws]
         rows = [
             pd.DataFrame({"target": name, "step": steps, "sequence": 0, "correct": 0,
                           "loss_sum": 6 * (loss + start), "predictions": 6})
@@ -180,7 +180,10 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         "clones": str(manifest),
     }
     inputs = with_files(order.Inputs.model_validate(plain), files)
-    found = order.predicted_and_seen(inputs, block)
+    students = inputs.clocks["ladder"]["L"]
+    found = code_clones.predicted_and_seen(
+        students, inputs.runs, inputs.laws, inputs.clones, block.clones.predicted
+    )
     assert set(found) == set(names)
     for one in found.values():
         assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)

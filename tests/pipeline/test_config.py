@@ -34,6 +34,7 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["truths.yaml"], None),
         (["order.yaml"], {"order"}),
+        (["order.yaml", "bounds.yaml"], {"order"}),
         (["heads.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),

@@ -5,33 +5,28 @@ In the table: panel `a` (x: order; y: step; seed: student) has every term at equ
 medians by order; `b` what an order costs (x: row; y: a factor of steps; y_err: half width of log
 y); `c` the factor between the times of the two orders of a law (x: information of the lower over
 that of the higher), and the fitted line; `d` times of saturation on clones, predicted by half of
-the students (x) and seen in the others (y; y_err: half width of the difference of logs);
+the students (x) and seen in the others (y; y_err: half width of the difference of logs); `e` test
+losses of generators of text (x: order; y: nats a token; y_err: half width of the 95 % interval);
 `half-times` those of the students' M_k (x: k + 1), which tell of no term.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody.io import tables as stored
-from manybody.io.manifest import Manifest
 from manybody.io.options import Block as Part, Seed, Text, key, refers
-from manybody.io.sequences import Sequences
 from manybody.measure import order_times
-from manybody.measure.intervals import margin
-from manybody.papers import claims as records, inputs as needed, readings, style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
-from manybody.papers.saturation import SATURATION, log_times
-from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity import code_clones, spectra, text_bounds
+from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clones, Saturation
 
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 HALF = 0.5  # of what there is to learn, at the times that are drawn
-COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
 LIKE = 0.05  # chance below which the log-linear form is refused
-WIDEST = math.log(2)  # half width of an interval that still tells whether a form or clone fits
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
 FACTORS = (0.1, 0.3, 1, 3, 10, 30)
 LENGTHS = (style.ORDERS[2], style.ORDERS[4], style.ORDERS[6])  # colours
@@ -44,17 +39,6 @@ class Cell(Part):
     source: refers("sources", "code") = key("The law.")
     model: refers("models") = key("The student.")
     seeds: list[Seed] = key("Its runs.", min_length=1)
-
-
-class Clones(Part):
-    """Parts of a law with weaker or fewer terms, and clones of models trained on it, on which its
-    students are tested."""
-
-    evaluation: refers("evaluations") = key(
-        "The students on the clones, all steps: sources that keep some orders or scale couplings, "
-        "and clones."
-    )
-    predicted: list[Seed] = key("Runs that predict; the others are seen.", min_length=2)
 
 
 class Block(Figure):
@@ -73,6 +57,7 @@ class Block(Figure):
     spectrum: refers("spectra", "draws", "enumeration") = key(
         "Order spectrum of the students of the ladder's first law.", None
     )
+    text: list[text_bounds.Generators] = key("What orders could tell of texts.", [])
 
 
 class Inputs(needed.Inputs):
@@ -83,6 +68,7 @@ class Inputs(needed.Inputs):
     laws: dict[str, dict]
     clones: list[needed.Clone]
     spectra: list[needed.Spectrum]
+    text: dict[str, list[list[needed.Tested]]]
     steps: int
 
     @classmethod
@@ -113,6 +99,7 @@ class Inputs(needed.Inputs):
             laws={name: config["sources"][source] for name, source in sources.items()},
             clones=needed.clones_of(runs),
             spectra=needed.spectra_of([block.spectrum], config) if block.spectrum else [],
+            text={one.label: one.runs(config) for one in block.text},
             steps=config["models"][block.ladder[0].model]["training"]["steps"],
         )
 
@@ -146,22 +133,12 @@ class Estimate(NamedTuple):
         return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
 
 
-class Saturation(NamedTuple):
-    """log t of saturation on a clone: predicted, with the half width of the interval of the
-    difference, and seen. trained: true of a clone of a model, not of a part of the law."""
-
-    told: float
-    half: float
-    seen: float
-    trained: bool
-
-
 class Found(NamedTuple):
     """What was measured.
 
     times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
     fit of the ladder at half. chance: of the log-linear form, None where it has nothing to be told
-    from. clones: by name. spectrum: of the students, or None.
+    from. clones: by name. spectrum: of the students, or None. bounds: of each text.
     """
 
     times: pd.DataFrame
@@ -170,14 +147,19 @@ class Found(NamedTuple):
     estimates: list[Estimate]
     clones: dict[str, Saturation]
     spectrum: spectra.Spectra | None
+    bounds: dict[str, list[text_bounds.Bound]]
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Reads the clocks and losses, and fits."""
     times = read_times(inputs)
-    clones = predicted_and_seen(inputs, block) if inputs.runs else {}
+    clones, students = {}, inputs.clocks["ladder"][block.ladder[0].label]
+    if inputs.runs:
+        given = inputs.runs, inputs.laws, inputs.clones, block.clones.predicted
+        clones = code_clones.predicted_and_seen(students, *given)
+    bounds = {label: text_bounds.read(runs) for label, runs in inputs.text.items()}
     spectrum = next(iter(spectra.read(inputs.spectra)), None) if inputs.spectra else None
-    return tables_of(times, clones, spectrum)
+    return tables_of(times, clones, spectrum, bounds)
 
 
 def read_times(inputs: Inputs) -> pd.DataFrame:
@@ -194,67 +176,11 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def predicted_and_seen(inputs: Inputs, block: Block) -> dict[str, Saturation]:
-    """Times of saturation on each clone, by the half-logits of some students and in the others.
-
-    The interval is that of the difference of two means, with the spread of those that predict.
-    Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
-    random initial weights start higher, and that they lose this first says nothing of the law.
-    """
-    from manybody.data import code
-
-    laws = {name: code.of(entry) for name, entry in inputs.laws.items()}
-    means = {name: law.means for name, law in laws.items()}
-    drawn = {one.clone: Manifest.read(one.file(), "clones") for one in inputs.clones}
-    targets = [item for run in inputs.runs[:1] for item in run.targets.items()]
-    trained = {name: target for name, target in targets if "clone" in target}
-    for name, target in trained.items():
-        path = drawn[target["clone"]].file(f"sweep-{target['sweep']}.parquet")
-        means[name] = laws[""].means_in(Sequences.open(path).tokens)
-    halves = {}
-    for run in inputs.clocks["ladder"][block.ladder[0].label]:
-        table = stored.CLOCKS.read(run.file())[0]
-        halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
-    losses = stored.read_losses({run.seed: run.file("losses") for run in inputs.runs})
-    curves, found = stored.learning_curves(losses), {}
-    for name in dict.fromkeys(curves["target"]):
-        mine = curves[(curves["target"] == name) & (curves["step"] > 0)]
-        seen = mine.pivot(index="step", columns="seed", values="loss").sort_index()
-        told = {
-            seed: _time(shares.index, clone_losses(laws[""], means[name], shares.to_numpy()))
-            for seed, shares in halves.items()
-            if seed in block.clones.predicted
-        }
-        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in told]
-        mean, error, count = readings.mean(list(told.values()))
-        half = margin(error * math.sqrt(1 + count / len(others)), count)
-        found[name] = Saturation(mean, half, float(np.mean(others)), name in trained)
-    return found
-
-
-def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Losses on a clone, in nats a token, of students with half-logits shares (steps, terms) x J:
-
-    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus,
-    t' = `means` (terms,) those of the law's terms in the clone.
-    """
-    logits = 2 * shares * law.couplings
-    up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
-    each = ((1 + means) * up + (1 - means) * down) / 2
-    free = law.length - law.orders.sum()
-    return (each @ law.orders + free * math.log(2)) / law.length
-
-
-def _time(steps: Sequence[float], losses: Sequence[float]) -> float:
-    above = np.asarray(steps) > 0
-    losses = np.minimum(losses, math.log(2))[above]
-    return float(log_times(np.asarray(steps)[above], losses, SATURATION[0])[0])
-
-
 def tables_of(
     times: pd.DataFrame,
     clones: Mapping[str, Saturation] | None = None,
     spectrum: spectra.Spectra | None = None,
+    bounds: Mapping[str, list[text_bounds.Bound]] | None = None,
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
     """The tables of these times."""
@@ -270,6 +196,7 @@ def tables_of(
         [*estimates(times, bootstraps)],
         dict(clones or {}),
         spectrum,
+        dict(bounds or {}),
     )
     return style.Tables(style.gathered([*_rows(found)]), found)
 
@@ -335,6 +262,8 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
     for name, one in found.clones.items():
         panel = "d, trained" if one.trained else "d"
         yield style.points(panel, name, "all", [math.exp(one.told)], [math.exp(one.seen)], one.half)
+    for label, bounds in found.bounds.items():
+        yield from text_bounds.rows(label, bounds)
     for seed in found.spectrum.runs if found.spectrum else []:
         for k in found.spectrum.orders:
             one = found.spectrum.half_time(seed, k)
@@ -423,7 +352,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         **{
             f"clones{name}": (
                 f"Times of saturation on {what} follow from the times of terms",
-                _covered([one for one in found.clones.values() if one.trained == trained]),
+                code_clones.covered(found.clones.values(), trained),
                 f"more than {COVERED:.0%} lie in their 95 % intervals; of those that are wider "
                 "than a factor of two either way it is not known",
             )
@@ -432,6 +361,11 @@ def claims(tables: style.Tables) -> list[records.Claim]:
                 ("-trained", "clones of trained generators", True),
             )
         },
+        "text": (
+            "Interactions of three tokens and more tell little of a text",
+            [*map(text_bounds.gain, found.bounds, found.bounds.values())],
+            text_bounds.RULE,
+        ),
     }
     given = {name: one for name, one in given.items() if one[1]}
     made = records.all_judged("simplicity/order", given, scope)
@@ -441,24 +375,13 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     return made
 
 
-def _covered(clones: Sequence[Saturation]) -> list[records.Comparison]:
-    """The share of clones that saturate in their intervals."""
-    told = [one for one in clones if math.isfinite(one.told)]
-    if not told:
-        return []
-    inside = np.array([abs(one.seen - one.told) <= one.half for one in told])
-    unknown = inside & np.array([one.half > WIDEST for one in told])
-    label, mean = f"{inside.sum()} of {len(told)}", inside.mean()
-    return [records.above(label, mean, 0.0, COVERED, half=unknown.mean())]
-
-
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Time against order, what an order costs, time against information, and clones."""
+    """Time against order, what an order costs, time against information, clones, and texts."""
     drawn = tables.drawn
-    shown = [[name for name in pair if name in set(drawn["panel"])] for pair in ("ab", "cd")]
+    shown = [[name for name in row if name in set(drawn["panel"])] for row in ("ab", "cd", "e")]
     upper = max(2.6, 0.9 + 0.17 * (drawn["panel"] == "b").sum())
-    heights = [height for height, names in zip((upper, 2.6), shown, strict=True) if names]
+    heights = [height for height, names in zip((upper, 2.6, 2.6), shown, strict=True) if names]
     figure = style.new(2, sum(heights))
     parts = np.atleast_1d(figure.subfigures(len(heights), height_ratios=heights))
     for part, names in zip(parts, filter(None, shown), strict=True):
@@ -520,31 +443,13 @@ def _draw_costs(axes, drawn: pd.DataFrame) -> None:
     style.plain_ticks(axes.xaxis, FACTORS)
 
 
-def _draw_clones(axes, drawn: pd.DataFrame) -> None:
-    every = drawn[drawn["panel"].str.startswith("d")]
-    rows = every.dropna(subset=["x", "y"])
-    left = len(every) - len(rows)
-    kinds = (("d", "parts of the law", "o"), ("d, trained", "trained generators", "s"))
-    for (panel, label, marker), colour in zip(kinds, LENGTHS[1:], strict=True):
-        one = rows[rows["panel"] == panel]
-        look = dict(yerr=style.factors(one["y"], one["y_err"]), color=colour, marker=marker)
-        if len(one):
-            style.dots(axes, one["x"], one["y"], label=label, **look)
-    axes.legend()
-    axes.axline(
-        *((end, end) for end in (rows["x"].min(), rows["x"].max())),
-        color="0.7",
-        linewidth=0.8,
-        linestyle="--",
-        gid="guide",
-    )
-    axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
-    axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
-    for axis in (axes.xaxis, axes.yaxis):
-        style.plain_ticks(axis, STEPS)
-
-
-DRAWN = {"a": _draw_orders, "b": _draw_costs, "c": _draw_information, "d": _draw_clones}
+DRAWN = {
+    "a": _draw_orders,
+    "b": _draw_costs,
+    "c": _draw_information,
+    "d": code_clones.draw,
+    "e": text_bounds.draw,
+}
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -559,6 +464,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         more += (
             "**(d)** Saturation on clones: predicted by half of the students, seen in the others. "
         )
+    if block.text:
+        more += "**(e)** Test losses of generators of text, two widths of each order. "
     crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"
