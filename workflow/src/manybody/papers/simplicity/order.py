@@ -461,17 +461,15 @@ def caption(inputs: Inputs, block: Block) -> str:
     if len(block.ladder) > 1:
         more += "**(c)** The same by law, where pairs tell less than triples. "
     if inputs.runs:
-        more += (
-            "**(d)** Saturation on clones: predicted by half of the students, seen in the others. "
-        )
+        more += "**(d)** Saturation on clones: predicted, seen in other students. "
     if block.text:
-        more += "**(e)** Test losses of generators of text, two widths of each order. "
+        more += "**(e)** Losses of generators of text, two widths an order. "
     crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"
-        "**(a)** Steps at which students have half of the information of each term, at equal "
-        f"information; hollow: not reached; lines: medians{crosses}. **(b)** What one order "
-        "costs; *5% left*: until all but 5 % of the information is learned; no dot: not reached. "
+        "**(a)** Steps until students have half of each term's information, all equal; "
+        f"hollow: not reached; lines: medians{crosses}. **(b)** What one order "
+        "costs; *5% left*: until 5 % is left to learn; no dot: not reached. "
         f"{more}Bars: 95 % intervals.\n\n"
         f"{first.label}: {len(first.seeds)} students of {inputs.steps} steps.\n"
     )
