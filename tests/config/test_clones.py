@@ -25,7 +25,7 @@ def test_what_fits_together_passes(changes):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"model": "gpt"}, ["model: found gpt, a causal model", "masked logits"]),
+        ({"model": "gpt"}, ["model: found gpt, a causal model", "take another model"]),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),
         ({"energy": "brook"}, ["paths: found None", "such as 4"]),

@@ -101,10 +101,9 @@ def test_a_data_set_holds_the_tokens_and_their_text(tmp_path):
         assert [text.replace(" ", "") for text in table["text"].to_pylist()] == letters
 
 
-DRAWN = {  # of a Hamiltonian, a tree, and the n-grams of a text
+DRAWN = {  # of a Hamiltonian and of a tree
     "{'order': 4}; no text": {"source": "letters", "parameters": {"order": 4}},
     "leaves; no text": {"source": "leaves", "level": 0},
-    "pairs; the licence is not known": {"source": "pairs", "of": "text", "card": {}},
 }
 
 
@@ -113,7 +112,7 @@ def test_what_is_drawn_has_no_licence_and_its_clone_no_text(said, tmp_path):
     manifest, source = draw(tmp_path, DRAWN[said])
     mb.save_dataset(manifest, tmp_path / "saved", source)
     about, words = head(tmp_path / "saved")
-    assert about.get("license") == ("unknown" if "licence" in said else None)
+    assert "license" not in about
     assert f"samples of a known distribution, {said}" in words
     assert pq.read_schema(tmp_path / "saved" / "sweep-5.parquet").names == ["tokens"]
     assert not (tmp_path / "saved" / "tokenizer.json").exists()

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import planted_order
 import pytest
+from configs import load, refusal
 
 from manybody.io import tables as stored
 from manybody.io.manifest import write_manifest
@@ -59,6 +60,21 @@ def test_a_gain_is_judged_where_widths_agree(tmp_path, losses, verdict):
     assert gain.value == pytest.approx(3.0 - min(map(min, losses)), abs=1e-9)
     assert gain.error == pytest.approx(0, abs=1e-9)  # of a difference, paired by sequence
     assert ("order 3 are 0.006 nats apart" in gain.unusable) == (verdict == "undecided")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"widths": [["bert"], ["bert", "n2"]]}, "a list of at least 2 items"),
+        ({"widths": [["bert", "n2"], ["n2", "n4"]]}, "of bounded order"),
+        ({"widths": [["n2", "none"], ["n2", "n4"]]}, "there is no evaluations.none"),
+    ],
+)
+def test_generators_that_bound_nothing_are_refused(change, said):
+    config = load()
+    given = {"label": "text", "widths": [["n2", "n2-wide"], ["n4", "n4"]]} | change
+    config["figures"]["simplicity"]["order"]["text"] = [given]
+    assert said in refusal(config)
 
 
 def test_texts_are_a_panel_of_figure_order(tmp_path):

@@ -97,7 +97,7 @@ class Clone(Block):
             yield self.refused(
                 "model",
                 f"{samplers.NEEDS[self.sampler][1]}, as the sampler {self.sampler} needs it",
-                f"take another model, or sampler: {' or '.join(fitting)}",
+                "take another model" + f", or sampler: {' or '.join(fitting)}" * bool(fitting),
                 f", {kind}",
             )
             return

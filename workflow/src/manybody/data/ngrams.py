@@ -55,22 +55,22 @@ class _Level:
     def __init__(self, grams: np.ndarray, counts: np.ndarray, vocabulary: int):
         self._vocabulary = vocabulary
         once, twice = (int((counts == number).sum()) for number in (1, 2))
-        self.discount = once / (once + 2 * twice) if once else 0.5
+        self._discount = once / (once + 2 * twice) if once else 0.5
         sums = np.zeros(len(grams) + 1, np.int64)
         np.cumsum(counts, out=sums[1:])
         contexts = grams // vocabulary
         starts = np.append(_firsts(contexts), len(grams))
-        self.arrays = grams, sums, contexts[starts[:-1]], starts
+        self._arrays = grams, sums, contexts[starts[:-1]], starts
 
     def interpolated(self, keys: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """p_k from p_{k-1}, for k-grams by their keys."""
-        grams, sums, contexts, starts = self.arrays
+        grams, sums, contexts, starts = self._arrays
         place, known = looked_up(grams, keys)
         count = np.where(known, sums[place + 1] - sums[place], 0)
         place, known = looked_up(contexts, keys // self._vocabulary)
         low, high = starts[place], starts[place + 1]
         total = sums[high] - sums[low]
-        own = np.maximum(count - self.discount, 0) + self.discount * (high - low) * lower
+        own = np.maximum(count - self._discount, 0) + self._discount * (high - low) * lower
         return np.where(known, own / total, lower)
 
 

@@ -64,7 +64,7 @@ class Card(Part):
     agree: Literal["yes", "undecided", "no"] | None  # chains from text and from noise
     rhat: float | None  # split R-hat of the score, second half of the sweeps
     effective: float | None  # independent draws that the chains are worth
-    kept: float | None  # share of the positions that hold the token of the start, last sweep
+    kept: float  # share of the positions that hold the token of the start, last sweep
     why: str  # what calls it a sample, or keeps it from being called one, with numbers of the pair
 
     def state(self, sweep: int | None = None) -> State:

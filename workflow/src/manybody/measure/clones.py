@@ -83,9 +83,7 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 
     rows = torch.from_numpy(tokens[:SEQUENCES].astype(np.int64))
     share = PREDICTIONS / rows.numel()
-    masks = None
-    if share < 1:
-        masks = masked_positions(*rows.shape, share, 0)
+    masks = masked_positions(*rows.shape, share, 0) if share < 1 else None
     sums = sequence_sums(model, rows, masks)
     return tables.ratio(sums.loss_sum.numpy(), sums.predictions.numpy())
 
@@ -93,8 +91,7 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, known = one.about, one.about["generator"], one.known
     numbers = {
-        name: known[name] if math.isfinite(known[name]) else None
-        for name in ("kept", "rhat", "effective")
+        name: known[name] if math.isfinite(known[name]) else None for name in ("rhat", "effective")
     }
     agree, sweep, pair = _paired(one, found)
     settled = sweep if agree == "yes" and known["kept"] < chains.FORGOTTEN else math.inf
@@ -110,6 +107,7 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
             State(sweep=sweep, sample=sweep >= settled, **measured.model_dump())
             for sweep, measured in one.saved.items()
         ],
+        kept=known["kept"],
         agree=agree,
         why=f"{known['verdict']}; {pair}",
         **numbers,

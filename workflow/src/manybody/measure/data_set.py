@@ -103,7 +103,7 @@ def _origin(about: dict) -> tuple[list[str] | str | None, str]:
         if about.get("alphabet") is not None:
             return "unknown", "; ".join(["an alignment", *about.get("said", []), add])
         said = f"samples of a known distribution, {about.get('parameters', about.get('source'))}"
-        return ("unknown", f"{said}; {add}") if "card" in about else (None, f"{said}; no text")
+        return None, f"{said}; no text"
     corpus = about["made"]["documents"]["corpus"]
     kind = corpus["kind"]
     if kind in REPOSITORIES:

@@ -36,8 +36,8 @@ class Factored(Block):
     )
     heads: Count | Literal["full"] = key(
         "Number of heads in each layer, 1 where nothing is said; full, for one layer, where each "
-        "pair of sites has a |V| x |V| block of couplings of its own, without heads. Of a model "
-        "that is fitted with `couplings` a number makes these blocks those of so many heads.",
+        "pair of sites has a |V| x |V| block of couplings of its own, without heads. With "
+        "`training.optimizer.couplings` a number N is short for full and optimizer.heads: N.",
         1,
     )
     attention: Literal["free", "softmax"] = key(

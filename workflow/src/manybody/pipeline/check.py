@@ -30,6 +30,7 @@ ONE_OF = {  # entries of a block, in messages
     "spectra": "a spectrum",
     "theory": "a theory",
     "models": "a model",
+    "evaluations": "an evaluation",
 }
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 NAMED += ("families",)
@@ -176,24 +177,27 @@ def take_away(config: dict) -> Taken:
 
     Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
     Inside other entries `check` goes by the types. Returns (block, name) of those that are gone.
-    Of models with full couplings a number of heads becomes one of the fit.
+    Short forms of models are written out as well.
     """
     _drop_nulls(config.get("figures"), deep=True)
     models = config.get("models")
     for model in models.values() if isinstance(models, dict) else ():
-        optimizer = _at(model, "training", "optimizer")
-        if _at(optimizer, "couplings") and isinstance(model.get("heads"), int):
-            # New mappings: YAML's anchors share theirs with other models.
-            given = {**optimizer, "heads": model["heads"]}
-            model |= {"heads": "full", "training": {**model["training"], "optimizer": given}}
+        _write_out_heads(model)
     return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
 
 
-def _at(node, *path: str):
-    """The value at a path of keys, None where there is none."""
-    for step in path:
-        node = node.get(step) if isinstance(node, dict) else None
-    return node
+def _write_out_heads(model) -> None:
+    """Of factored attention that is fitted with `couplings`, `heads: N` is short for full couplings
+    of N heads."""
+    try:
+        optimizer, heads = model["training"]["optimizer"], model["heads"]
+        short = optimizer["couplings"] and model["architecture"] == "factored"
+    except (KeyError, TypeError):  # what is wrong is said by the types
+        return
+    if short and isinstance(heads, int) and optimizer.get("heads") in (None, heads):
+        # New mappings: YAML's anchors share theirs with other models.
+        given = {**optimizer, "heads": heads}
+        model |= {"heads": "full", "training": {**model["training"], "optimizer": given}}
 
 
 def _drop_nulls(node, deep: bool = False) -> list:
@@ -307,10 +311,10 @@ def _entry_problems(path: str, name: Reference, around, config: Config) -> Itera
     if not name.fits(entry, config):
         others = [other for other, one in entries.items() if name.fits(one, config)]
         fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
-        kind = "architecture" if name.block == "models" else "kind"
+        kinds = [f", of {key} {value}" for key, value in entry if key in ("architecture", "kind")]
         yield (
-            f"{path}: found {name}, of {kind} {getattr(entry, kind)}; expected "
-            f"{ONE_OF[name.block]} {name.wanted}; {fix}"
+            f"{path}: found {name}{''.join(kinds)}; expected {ONE_OF[name.block]} {name.wanted}; "
+            f"{fix}"
         )
     elif name.same:
         other = _named(around, name.like) if name.like else None

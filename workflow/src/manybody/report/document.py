@@ -41,9 +41,9 @@ def write(
     """Writes the page of a run in its folder of results.
 
     figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
-    records. clones: manifests. cards: of these clones. states: of each figure,
-    `paper/figure`, the clones that it shows, [name, sweep]. losses, ngrams: as of
-    `cards.generators`. The default config is that of the checkout.
+    records. clones: manifests. cards: of these clones. states: of each figure, `paper/figure`, the
+    clones that it shows, [name, sweep]. losses, ngrams: as of `cards.generators`. The default
+    config is that of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)

@@ -1,4 +1,4 @@
-"""Samplers that draw a token anew, whatever it was: heat bath, masked Gibbs.
+"""Samplers that draw a token anew, whatever it was: heat bath and masked Gibbs.
 
 All chains draw at once. What they draw from is exact, so there is nothing to accept.
 """

@@ -30,7 +30,7 @@ Full = refers(
     "models", wanted="of heads full, by optimizer.couplings", fits=lambda model, _: model.about.full
 )
 FREE = key("Full couplings.")
-HEADS = key("The same with `training.optimizer.heads`, few first.", min_length=1)
+HEADS = key("The same of so many `heads`, few first.", min_length=1)
 
 
 class Planted(Options):

@@ -55,7 +55,8 @@ def predicted_and_seen(
     """Times of saturation on each clone, by the half-logits of some students and in the others.
 
     clocks, runs: of all students. laws: the entry of the law, called '', and of the clones that are
-    parts of it. clones: of the others. predicted: the students that predict.
+    parts of it. clones: manifests of those of trained generators. predicted: the students that
+    predict.
     The interval is that of the difference of two means, with the spread of those that predict.
     Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
     random initial weights start higher, and that they lose this first says nothing of the law.
@@ -65,8 +66,7 @@ def predicted_and_seen(
     parts = {name: code.of(entry) for name, entry in laws.items()}
     means = {name: law.means for name, law in parts.items()}
     drawn = {one.clone: Manifest.read(one.file(), "clones") for one in clones}
-    targets = [item for run in runs[:1] for item in run.targets.items()]
-    trained = {name: target for name, target in targets if "clone" in target}
+    trained = {name: one for name, one in runs[0].targets.items() if "clone" in one}
     for name, target in trained.items():
         path = drawn[target["clone"]].file(f"sweep-{target['sweep']}.parquet")
         means[name] = parts[""].means_in(Sequences.open(path).tokens)
@@ -122,6 +122,7 @@ def covered(clones: Iterable[Saturation], trained: bool) -> list[records.Compari
 
 
 def draw(axes, drawn: pd.DataFrame) -> None:
+    """Times seen against those predicted."""
     every = drawn[drawn["panel"].str.startswith("d")]
     rows = every.dropna(subset=["x", "y"])
     left = len(every) - len(rows)

@@ -5,7 +5,8 @@ In the table: panel `a` (x: order; y: step; seed: student) has every term at equ
 medians by order; `b` what an order costs (x: row; y: a factor of steps; y_err: half width of log
 y); `c` the factor between the times of the two orders of a law (x: information of the lower over
 that of the higher), and the fitted line; `d` times of saturation on clones, predicted by half of
-the students (x) and seen in the others (y; y_err: half width of the difference of logs); `e` test
+the students (x) and seen in the others (y; y_err: half width of the difference of logs), `d,
+trained` the same on clones of generators; `e` test
 losses of generators of text (x: order; y: nats a token; y_err: half width of the 95 % interval);
 `half-times` those of the students' M_k (x: k + 1), which tell of no term.
 """
@@ -42,7 +43,7 @@ class Cell(Part):
 
 
 class Block(Figure):
-    """Times of terms against their order and information, under controls, and clones."""
+    """Times of terms against their order and information, under controls; clones; texts."""
 
     ladder: list[Cell] = key(
         "Students of one length: of equal information first, then of other pairs.", min_length=1
@@ -91,8 +92,9 @@ class Inputs(needed.Inputs):
         if block.clones:
             runs = needed.runs_of([block.clones.evaluation], config)
             targets = config["evaluations"][block.clones.evaluation]["targets"]
-            sources = {name: one["source"] for name, one in targets.items() if "source" in one}
-            sources[""] = block.ladder[0].source
+            law = block.ladder[0].source
+            parts = {name: one for name, one in targets.items() if "split" in one}
+            sources = {"": law} | {name: one.get("source", law) for name, one in parts.items()}
         return cls(
             clocks=clocks,
             runs=runs,
@@ -282,7 +284,7 @@ def _costs(found: Found) -> dict[str, tuple[float, float, float]]:
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """What an order costs, how much information makes up for it, controls, and clones."""
+    """What an order costs, how much information makes up for it, controls, clones, and texts."""
     found, later = tables.found, "the log of the ratio of times is above 0"
     counts = found.times.groupby("cell")["student"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
@@ -357,18 +359,14 @@ def claims(tables: style.Tables) -> list[records.Claim]:
                 "than a factor of two either way it is not known",
             )
             for name, what, trained in (
-                ("", "clones", False),
+                ("", "parts of the law", False),
                 ("-trained", "clones of trained generators", True),
             )
         },
-        "text": (
-            "Interactions of three tokens and more tell little of a text",
-            [*map(text_bounds.gain, found.bounds, found.bounds.values())],
-            text_bounds.RULE,
-        ),
     }
     given = {name: one for name, one in given.items() if one[1]}
     made = records.all_judged("simplicity/order", given, scope)
+    made += text_bounds.claims(found.bounds)
     if "exchange" not in given:
         reason = "the students have terms of equal information only: config/order.yaml"
         made.append(records.not_run("simplicity/order/exchange", EXCHANGE, reason, scope))
@@ -379,7 +377,8 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 def draw(tables: style.Tables):
     """Time against order, what an order costs, time against information, clones, and texts."""
     drawn = tables.drawn
-    shown = [[name for name in row if name in set(drawn["panel"])] for row in ("ab", "cd", "e")]
+    present = {panel[0] for panel in drawn["panel"]}
+    shown = [[name for name in row if name in present] for row in ("ab", "cd", "e")]
     upper = max(2.6, 0.9 + 0.17 * (drawn["panel"] == "b").sum())
     heights = [height for height, names in zip((upper, 2.6, 2.6), shown, strict=True) if names]
     figure = style.new(2, sum(heights))
@@ -463,7 +462,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     if inputs.runs:
         more += "**(d)** Saturation on clones: predicted, seen in other students. "
     if block.text:
-        more += "**(e)** Losses of generators of text, two widths an order. "
+        more += "**(e)** Losses of generators of text; open: narrower ones. "
     crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"

@@ -4,11 +4,13 @@ from above: how much could interactions of more than two tokens tell of it?
 A bound counts where the two widest generators of its order agree.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from manybody import models
 from manybody.io import tables as stored
@@ -24,15 +26,22 @@ RULE = (
     f"the least loss of the lowest order is less than {LITTLE:g} nats a token above that of all; "
     f"undecided where the two widest generators of an order are more than {AGREE:g} nats apart"
 )
+Tested = refers(
+    "evaluations",
+    wanted="of one run of bounded order, on the test split of its source",
+    fits=lambda one, config: (
+        len(one.seeds) == 1 and config.models[one.model].about.order and _test(vars(one)["targets"])
+    ),
+)
 
 
 class Generators(Block):
     """Generators of a text, of low to high order."""
 
     label: Text = key("What the text is called.")
-    widths: list[list[refers("evaluations")]] = key(
-        "Of each order, from low to high, two tests on the same test sequences or more: from a "
-        "narrow generator to the widest.",
+    widths: list[Annotated[list[Tested], Field(min_length=2)]] = key(
+        "Of each order, from low to high, two evaluations or more on the same test sequences: from "
+        "a narrow generator to the widest.",
         min_length=2,
     )
 
@@ -40,23 +49,34 @@ class Generators(Block):
         return [needed.runs_of(names, config) for names in self.widths]
 
 
+def _test(targets: Mapping) -> str | None:
+    """The name of the target that is the test split of the source itself."""
+    plain = {name: of if isinstance(of, dict) else vars(of) for name, of in targets.items()}
+    own = (name for name, of in plain.items() if of.get("split") == "test" and not of.get("source"))
+    return next(own, None)
+
+
 class Bound(NamedTuple):
-    """Losses of the generators of one order, from narrow to wide: sums (sequences,) in nats, and
-    how many tokens of each sequence were predicted (sequences,)."""
+    """Sums of the test losses of the generators of one order by sequence, as of `tables.select`,
+    from narrow to wide."""
 
     order: int
-    sums: list[np.ndarray]
-    counts: np.ndarray
+    sums: list[pd.DataFrame]
 
     @property
     def losses(self) -> list[tuple[float, float]]:
         """Nats a token, and its standard error over sequences."""
-        return [stored.ratio(sums, self.counts) for sums in self.sums]
+        return [stored.ratio(one["loss_sum"], one["predictions"]) for one in self.sums]
+
+    @property
+    def least(self) -> pd.DataFrame:
+        """The sums of the lowest loss."""
+        return min(self.sums, key=lambda one: one["loss_sum"].sum())
 
     @property
     def apart(self) -> float:
         """Nats a token between the two widest."""
-        return abs(self.losses[-2][0] - self.losses[-1][0])
+        return abs(stored.paired_difference(*self.sums[-2:])[0])
 
 
 def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
@@ -65,20 +85,25 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
     for of_order in runs:
         sums = []
         for run in of_order:
-            test = next(name for name, of in run.targets.items() if of.get("split") == "test")
-            losses = stored.read_losses({run.seed: run.file("losses")})
-            last = stored.select(losses, test, losses["step"].max()).sort_index()
-            sums.append(last["loss_sum"].to_numpy())
+            test, losses = _test(run.targets), stored.read_losses({run.seed: run.file("losses")})
+            sums.append(stored.select(losses, test, stored.last_step(losses, test)))
         about = Manifest.read(run.file("runs"), "model").about
-        order = models.about(about["description"]).order
-        found.append(Bound(order, sums, last["predictions"].to_numpy()))
+        found.append(Bound(models.about(about["description"]).order, sums))
     return found
+
+
+def claims(bounds: Mapping[str, Sequence[Bound]]) -> list[records.Claim]:
+    """Whether more than pairs fits the texts better."""
+    statement = "Generators of order above two fit a text little better than those of order two"
+    scope = "one run of each generator; errors over test sequences"
+    parts = [gain(label, one) for label, one in bounds.items()]
+    return [records.judged("simplicity/order/text", statement, parts, scope, RULE)] if parts else []
 
 
 def gain(label: str, bounds: Sequence[Bound]) -> records.Comparison:
     """How much lower the least loss of all orders is than that of the lowest."""
-    least = [min(one.sums, key=np.sum) for one in bounds]
-    value, error = stored.ratio(least[0] - min(least, key=np.sum), bounds[0].counts)
+    best = min((one.least for one in bounds), key=lambda one: one["loss_sum"].sum())
+    value, error = stored.paired_difference(best, bounds[0].least)
     wide = [
         f"two widths of order {one.order} are {one.apart:.3f} nats apart"
         for one in bounds
@@ -92,7 +117,7 @@ def rows(label: str, bounds: Sequence[Bound]) -> Iterator[pd.DataFrame]:
     for one in bounds:
         for place, (loss, error) in enumerate(reversed(one.losses)):
             series = label + NARROWER * (place > 0)
-            half = margin(error, len(one.counts))
+            half = margin(error, len(one.least))
             yield style.points("e", series, place, [one.order], [loss], half)
 
 
@@ -100,11 +125,11 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     """Loss against order, the widest generators filled."""
     every = drawn[drawn["panel"] == "e"]
     labels = [name for name in every["series"].unique() if not name.endswith(NARROWER)]
-    for label, colour in zip(labels, style.ORDERS.values(), strict=False):
+    for label, colour in zip(labels, cycle(style.ORDERS.values()), strict=False):
         for series, face in ((label, colour), (label + NARROWER, "white")):
             one = style.series(drawn, "e", series)
             look = dict(color=colour, markerfacecolor=face)
             style.dots(axes, one["x"], one["y"], yerr=one["y_err"], label=series, **look)
     axes.set(xlabel="order of the generator", ylabel="test loss (nats a token)")
-    axes.set(title="(e) texts", xticks=sorted(set(every["x"])))
+    axes.set(title="(e) texts", xticks=np.unique(every["x"]))
     axes.legend()
