@@ -41,6 +41,21 @@ def watch(workflow) -> None:
 
     def prepare(*arguments, **named):
         build(*arguments, **named)
-        workflow.dag.forcefiles = Gone(workflow.dag.forcefiles)
+        dag = workflow.dag
+        dag.forcefiles, update = Gone(dag.forcefiles), dag.update_needrun
+
+        async def update_needrun(*arguments, **named):
+            await update(*arguments, **named)
+            for job in dag.needrun_jobs():
+                say_what_is_missing(job, dag.reason(job))
+
+        dag.update_needrun = update_needrun
 
     workflow._prepare_dag = prepare
+
+
+def say_what_is_missing(job, reason) -> None:
+    """Makes missing outputs the reason of a job, where Snakemake would call it forced."""
+    if reason.forced and (lost := [output for output in job.output if not Path(output).exists()]):
+        reason.forced = False
+        reason.missing_output.update(lost)
