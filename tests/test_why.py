@@ -21,7 +21,7 @@ CHANGED += "across all output: "
             CHANGED + "before: 'aaaaaaaaaaaaaaaa','auto' now: 'bbbbbbbbbbbbbbbb','cpu' ",
             ["the code behind its numbers has changed", "'auto' -> 'cpu'"],
         ),
-        ("Missing output files: results/a.parquet", ["not made yet"]),
+        ("Missing output files: results/a.parquet", ["not made yet or gone"]),
         ("Input files updated by another job: results/a.parquet", [FOLLOWS]),
         (
             "Updated input files: a.txt; " + CHANGED + "before: <nothing exclusive> now: 3 ",

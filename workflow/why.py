@@ -22,10 +22,10 @@ PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (
 CODE = re.compile("[0-9a-f]{16}")
 CAUSES = {
     "Code has changed": "its rule has changed",
-    "Missing output files": "not made yet",
+    "Missing output files": "not made yet or gone",
     "Updated input files": "files it is made from are newer",
     "Set of input files has changed": "made from other files",
-    "Forced execution": "not made yet or gone, or asked for by --force",
+    "Forced execution": "damaged, or asked for by --force",
     "Software environment": "its environment has changed",
 }
 MOST = 15  # lines of a group
