@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from manybody.data import SourceError
 from manybody.io import sequences
 from manybody.measure.contacts import read_known
-from manybody.measure.known_contacts import make, read_contacts, structure_distances
+from manybody.measure.known_contacts import make, read, read_contacts, structure_distances
 
 # --- Lists ---------------------------------------------------------------------------------------
 
@@ -300,6 +300,7 @@ STRUCTURES = {
     "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "42 residues; 33 of"),
     "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
     "no coordinates": ([*WHOLE, WHOLE[0][:30] + "*" * 24], "whose coordinates are no.*: 1"),
+    "lower case": ([text.lower().replace("atom", "ATOM") for text in WHOLE], "33 of the 33"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
 
@@ -313,6 +314,42 @@ def test_structures_as_programs_write_them(case, tmp_path):
     np.fill_diagonal(expected, np.nan)
     np.testing.assert_allclose(distances, expected, atol=1e-4)
     assert re.search(said, found)
+
+
+def test_numbers_say_where_residues_are_missing(tmp_path):
+    """Both edges of the gap have the same letter: two alignments are equally good."""
+    first, last = 8, 14
+    record = f"{PROTEIN[:first]}W{PROTEIN[first + 1 : last]}W{PROTEIN[last + 1 :]}"
+    names = [THREE[letter] for letter in record]
+    for gap in (range(first + 1, last + 1), range(first, last)):
+        missing = {f"{number + 9:>4}" for number in gap}
+        lines = [text for text in as_pdb(names, PLACES) if text[22:26] not in missing]
+        (tmp_path / "s.pdb").write_text("\n".join(lines))
+        distances, more = structure_distances(tmp_path / "s.pdb", about(record))
+        left = np.setdiff1d(np.arange(len(record)), gap)
+        assert np.isnan(distances[list(gap)]).all()
+        shown = distances[np.ix_(left, left)]
+        expected = cdist(PLACES, PLACES)[np.ix_(left, left)]
+        off = ~np.eye(len(left), dtype=bool)
+        np.testing.assert_allclose(shown[off], expected[off], atol=0.5)  # of C-alpha and C-beta
+        listed = ", ".join(str(number + 1) for number in gap)
+        assert f"not those of columns {listed}" in more["said"][-1]
+
+
+@pytest.mark.parametrize("name", ["s.gro", "s.mol2", "s.bcif"])
+def test_structures_of_other_formats_are_named(name, tmp_path):
+    (tmp_path / name).write_text("title\n")
+    with pytest.raises(SourceError, match=rf"format \.{name[2:]}; expected PDB or mmCIF; convert"):
+        read(tmp_path / name, about(PROTEIN), len(PROTEIN))
+
+
+def test_an_mmcif_file_that_is_cut_is_said_to_be(tmp_path):
+    made, _ = structure({"A": (PROTEIN, "protein")})
+    save(made, tmp_path / "s.cif")
+    text = (tmp_path / "s.cif").read_text().rstrip("# \n")
+    (tmp_path / "s.cif").write_text(text[: text.rindex(" ")])
+    with pytest.raises(SourceError, match=r"cut or damaged \(its last atom lacks values\)"):
+        read(tmp_path / "s.cif", about(PROTEIN), len(PROTEIN))
 
 
 def test_an_mmcif_file_needs_few_columns(tmp_path):

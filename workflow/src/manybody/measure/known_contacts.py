@@ -6,10 +6,11 @@ are. Its chain is aligned with the reference record of the alignment, whose colu
 """
 
 import io
+import itertools
 import math
 import re
 from collections import Counter, defaultdict, namedtuple
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ WIDTHS = (
 CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary structure
 BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*")
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
+OTHER_ENDINGS = (".gro", ".pqr", ".mol2", ".sdf", ".xyz", ".bcif", ".mmtf")
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
 # aligns more than half of two stretches of RNA.
 IDENTICAL = {"protein": 0.3, "rna": 0.6, "dna": 0.6}
@@ -80,6 +82,7 @@ CIF = (
     "label_alt_id", "occupancy", "type_symbol",
 )  # fmt: skip
 WORDS = {"protein": 4, "rna": 8, "dna": 8}  # letters in a row that few sequences share by chance
+ALIGNMENTS = 64  # equally good ones, of which one is chosen
 WATER = ("HOH", "WAT", "DOD", "H2O", "SOL", "TIP", "TIP3", "TP3", "T3P", "SPC")
 
 
@@ -131,8 +134,14 @@ def _text(path: str | Path) -> str:
 
 def _is_structure(path: str | Path) -> bool:
     """True if a file is a structure by its ending or by what stands in it."""
-    known = Path(str(path).lower().removesuffix(".gz")).suffix in ENDINGS
-    return known or re.search(r"^(ATOM  |_atom_site\.)", _text(path), re.MULTILINE) is not None
+    ending = Path(str(path).lower().removesuffix(".gz")).suffix
+    if ending in OTHER_ENDINGS:
+        raise SourceError(
+            f"{path} is a structure of the format {ending}; expected PDB or mmCIF; convert it, "
+            "as by gemmi, Open Babel (obabel) or gmx editconf"
+        )
+    text = _text(path)
+    return ending in ENDINGS or re.search(r"^(ATOM |_atom_site\.)", text, re.MULTILINE) is not None
 
 
 # --- Structures ----------------------------------------------------------------------------------
@@ -167,7 +176,9 @@ def structure_distances(
             "mmCIF); name one of them, or leave `chain` out"
         )
     pairs = {
-        name: aligned(record, "".join(one.letter for one in found), kind)
+        name: aligned(
+            record, "".join(one.letter for one in found), kind, [one.number for one in found]
+        )
         for name, found in chains.items()
         if chain in (None, name)
     }
@@ -223,8 +234,8 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
 # is HETATM (`ligand`), its alternative location ('' without).
 Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place")
 # The names of a residue, the likeliest first, the atoms of that one by name, and its letter, X or N
-# of one whose name is unknown and that has a backbone, None of what is no residue.
-Residue = namedtuple("Residue", "names atoms letter")
+# of one whose name is unknown and that has a backbone, None of what is no residue; its number.
+Residue = namedtuple("Residue", "names atoms letter number")
 
 
 def _pdb_atoms(text: str) -> Iterator[Atom]:
@@ -234,8 +245,9 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
         model += line.startswith(("MODEL", "END"))
         if line.startswith(("ATOM  ", "HETATM")):
             yield Atom(
-                str(model), line[21:22].strip(), line[22:27], line[17:20].strip(), line[0] == "H",
-                line[12:16].strip(), line[16:17].strip(), line[54:60], line[76:78].strip(),
+                str(model), line[21:22].strip(), line[22:27], line[17:20].strip().upper(),
+                line[0] == "H", line[12:16].strip().upper(), line[16:17].strip(), line[54:60],
+                line[76:78].strip(),
                 _place(line[at : at + 8] for at in (30, 38, 46)),
             )  # fmt: skip
 
@@ -248,11 +260,13 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
         next((table[name] for name in names if name in table), ["."] * len(places[0]))
         for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
     ]
+    if len({len(values) for values in (*places, *columns)}) > 1:
+        raise ValueError("its last atom lacks values")
     for values, place in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
         model, chain, number, code, residue, group, name, other, occupancy, element = values
         yield Atom(
-            model, chain, number + code, residue, group == "HETATM", name, other.strip(".?"),
-            occupancy, element.strip(".?"), _place(place),
+            model, chain, number + code, residue.upper(), group == "HETATM", name.upper(),
+            other.strip(".?"), occupancy, element.strip(".?"), _place(place),
         )  # fmt: skip
 
 
@@ -307,7 +321,8 @@ def _residue(atoms: list[Atom], kind: str) -> Residue:
     ligand = ordered[-1].ligand
     known = LETTERS[kind] if ligand else SIMULATED[kind] | LETTERS[kind]
     other = ANY[kind] if BACKBONE[kind][ligand] <= own.keys() else None
-    return Residue(names, own, known.get(names[0], other))
+    number = re.search(r"-?\d+", atoms[0].site)
+    return Residue(names, own, known.get(names[0], other), int(number[0]) if number else 0)
 
 
 def _passed(residues: list[Residue], kind: str) -> list[str]:
@@ -335,8 +350,14 @@ def _plain(letters: str, kind: str) -> str:
     return letters.replace("U", "T")
 
 
-def aligned(record: str, chain: str, kind: str) -> tuple[tuple[list, list], int]:
-    """Places in both sequences that the best alignment puts together, and how many are the same."""
+def aligned(
+    record: str, chain: str, kind: str, numbers: Sequence[int] = ()
+) -> tuple[tuple[list, list], int]:
+    """Places in both sequences that the best alignment puts together, and how many are the same.
+
+    numbers: those of the chain's residues. Of alignments that are equally good, as where residues
+    are missing beside a letter that comes twice, that counts which agrees most with them.
+    """
     record, chain = _plain(record, kind), _plain(chain, kind)
     scores = (
         dict(
@@ -348,8 +369,17 @@ def aligned(record: str, chain: str, kind: str) -> tuple[tuple[list, list], int]
     )  # fmt: skip
     aligner = PairwiseAligner(mode="global", **scores)
     aligner.end_gap_score = 0  # either may be a part of the other
-    blocks = aligner.align(record, chain)[0].aligned
-    first, second = ([n for start, end in side for n in range(start, end)] for side in blocks)
+    pairs = [
+        [[n for start, end in side for n in range(start, end)] for side in one.aligned]
+        for one in itertools.islice(aligner.align(record, chain), ALIGNMENTS)
+    ]
+
+    def breaks(pair: list[list[int]]) -> int:
+        """Steps of which the numbers say another length than the record."""
+        places, found = (np.diff(side) for side in (pair[0], [numbers[n] for n in pair[1]]))
+        return np.count_nonzero(places != found)
+
+    first, second = min(pairs, key=breaks) if numbers else pairs[0]
     same = sum(record[a] == chain[b] for a, b in zip(first, second, strict=True))
     return (first, second), same
 
