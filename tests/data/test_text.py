@@ -13,7 +13,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from manybody.data import SourceError, Unchanged, documents, text
 from manybody.data.documents import PIECE, Cutter, Documents
-from manybody.data.given import text_files
+from manybody.data.given import STARTS, text_files
 from manybody.io.progress import Progress
 
 
@@ -188,6 +188,16 @@ def test_rows_of_a_column_are_documents(tmp_path, name, kind):
     assert sorted(everything) == sorted(story.rstrip() for story in stories[:-3])
     about = Documents(tmp_path / "out" / "test.parquet").about
     assert about["passed_over"] == [f"{path} (3 blank or null rows)"]
+
+
+@pytest.mark.parametrize("start", STARTS, ids=repr)
+def test_files_that_are_no_text_are_named_by_how_they_begin(start, tmp_path):
+    (tmp_path / "file").write_bytes(start + b" and more\n")
+    with pytest.raises(SourceError) as refused:
+        list(text_files([str(tmp_path / "file")], "files"))
+    what, fix = STARTS[start]
+    assert f"file, {what}; expected" in str(refused.value)
+    assert str(refused.value).endswith(fix)
 
 
 def test_a_folder_that_datasets_has_saved(tmp_path):

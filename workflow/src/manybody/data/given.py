@@ -12,6 +12,7 @@ from manybody.data import SourceError
 
 # How files begin that are often found among texts, what they are, and what makes text of them
 LEAVE = "leave it out"
+PLAIN = f"take its text (pandoc -t plain), or {LEAVE}"
 STARTS = {
     b"\x89PNG": ("a PNG image", LEAVE),
     b"\xff\xd8\xff": ("a JPEG image", LEAVE),
@@ -28,6 +29,9 @@ STARTS = {
     b"SQLite f": ("a database", "write its texts to a file"),
     b"\xd0\xcf\x11\xe0": ("an office document", "save it as text"),
     b"7z\xbc\xaf": ("a 7z archive", f"unpack it (7z x), or {LEAVE}"),
+    **dict.fromkeys((b"<!DOCTYPE html", b"<!doctype html", b"<html"), ("an HTML document", PLAIN)),
+    b"<?xml": ("an XML document", PLAIN),
+    b"{\\rtf": ("a document in RTF", PLAIN),
     b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
 }
 # Tables that are read by column: how they begin, and how their names end
