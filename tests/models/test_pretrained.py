@@ -297,6 +297,10 @@ BAD = {
     ),
     "a lost tensor": (incomplete, "1 tensors of BertForMaskedLM are missing"),
     "no config": (lambda folder: (folder / "config.json").unlink(), "which has no config.json"),
+    "llama.cpp": (
+        lambda folder: (folder / "config.json").rename(folder / "small.gguf"),
+        r"no config.json.*AutoModelForCausalLM.from_pretrained\(.*gguf_file='small.gguf'\)\.save",
+    ),
     "short positions": (
         lambda folder: own_models.model(max_position_embeddings=8).save_pretrained(folder),
         "at most 8 positions, but the sequences have length 12, special tokens included; expected "

@@ -69,9 +69,13 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             "weights",
         )
     if CONFIG not in names:
+        model = "model"
+        for packed in sorted(name for name in names if name.endswith(".gguf"))[:1]:
+            auto = "transformers.AutoModelForCausalLM"
+            model = f"{auto}.from_pretrained({origin!r}, gguf_file={packed!r})"
         raise Refusal(
             f"found {origin}, which has no config.json; expected a checkpoint in save_pretrained "
-            f"layout; save the model with model.save_pretrained(folder)",
+            f"layout; save the model with {model}.save_pretrained(other), and name that folder",
             "weights",
         )
     if names & {WHOLE, INDEX}:
