@@ -53,6 +53,15 @@ class Layout(NamedTuple):
     tensors: dict[str, tuple[str, list[int], str]]
 
 
+def how_to_save(names: Iterable[str], origin: str) -> str:
+    """How a model is written in this layout; also one of llama.cpp, by the names of its files."""
+    packed = min((name for name in names if name.endswith(".gguf")), default=None)
+    if packed is None:
+        return "save it with model.save_pretrained(folder)"
+    read = f"transformers.AutoModelForCausalLM.from_pretrained({origin!r}, gguf_file={packed!r})"
+    return f"write it anew with {read}.save_pretrained(other), and name that folder"
+
+
 def small_files(names: Iterable[str], origin: str) -> list[str]:
     """The files of a checkpoint that say what the others are.
 
@@ -69,13 +78,9 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             "weights",
         )
     if CONFIG not in names:
-        model = "model"
-        for packed in sorted(name for name in names if name.endswith(".gguf"))[:1]:
-            auto = "transformers.AutoModelForCausalLM"
-            model = f"{auto}.from_pretrained({origin!r}, gguf_file={packed!r})"
         raise Refusal(
             f"found {origin}, which has no config.json; expected a checkpoint in save_pretrained "
-            f"layout; save the model with {model}.save_pretrained(other), and name that folder",
+            f"layout; {how_to_save(names, origin)}",
             "weights",
         )
     if names & {WHOLE, INDEX}:

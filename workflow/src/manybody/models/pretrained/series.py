@@ -86,13 +86,14 @@ def found(
             )
     if isinstance(weights, str):
         inner, passed = checkpoints(folders[0])
-        if not inner and not {layout.CONFIG, layout.ADAPTER} & set(os.listdir(folders[0])):
+        names = os.listdir(folders[0])
+        if not inner and not {layout.CONFIG, layout.ADAPTER} & set(names):
             there = [f"{path.parent} is one" for path in folders[0].glob("*/**/config.json")]
             raise Refusal(
                 f"found {folders[0]}, which has no config.json and no whole checkpoints "
                 f"({'; '.join(passed) or 'nor parts'}); expected a model in save_pretrained "
                 f"layout, or folders such as checkpoint-100 of such; "
-                f"{', '.join(there[:1]) or 'save it with model.save_pretrained(folder)'}",
+                f"{', '.join(there[:1]) or layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
         folders = inner or folders
