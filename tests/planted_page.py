@@ -45,6 +45,7 @@ def card(name="n2", **changes) -> cards.Card:
         "model": "n2 of seed 0 at step 10",
         "sampler": "Metropolis-Hastings by the raw score, from test sequences",
         "text": {"loss": (2.987, 0.065), "unigram": 0.11, "bigram": 0.55, "copied": 0.19},
+        "task": "masked",
         "states": [{**state, "sweep": sweep, "sample": False} for sweep in (2, 20)],
         "agree": "no",
         "rhat": 3.06,

@@ -6,6 +6,7 @@ from configs import refusal, with_entry
 from manybody.pipeline.check import check
 
 PATHS = {"energy": "brook", "paths": 4}
+GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,7 @@ PATHS = {"energy": "brook", "paths": 4}
         {"energy": "reference", "model": "n4", "paths": 2},
         {"model": "bert-generator"} | PATHS,
         {"model": "bert-generator", "sampler": "gibbs"},
+        GPT,
     ],
 )
 def test_what_fits_together_passes(changes):
@@ -25,12 +27,18 @@ def test_what_fits_together_passes(changes):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"model": "gpt"}, ["model: found gpt, a causal model", "take another model"]),
+        ({"model": "gpt"}, ["model: found gpt, a causal model", "sampler: ancestral"]),
+        (
+            {"sampler": "ancestral"},
+            ["found n2", "a causal model", "mh or heat-bath or gibbs"],
+        ),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),
         ({"energy": "brook"}, ["paths: found None", "such as 4"]),
         ({"energy": "reference", "paths": 4}, ["paths: found 4", "leave it out"]),
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
+        (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
+        (GPT | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
         (
             {"model": "bert-generator", "precision": "bfloat16"} | PATHS,
             ["precision: found bfloat16", "energy brook"],

@@ -23,6 +23,7 @@ BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)
 MODELS = {
     "n2": dict(architecture="factored", layers=2, rank=4, bias=True),
     "bert": BERT,
+    "gpt": {**BERT, "architecture": "gpt"},
 }
 # Every sampler and every energy, and the same from noise.
 CHAINED = {
@@ -32,9 +33,11 @@ CHAINED = {
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
     "brook": dict(model="bert", energy="brook", paths=2, sweeps=[4, 8]),
     "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
+    "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
 # What a clone does not have: all else is a value.
 NEVER = {**{name: {"agree"} for name in CHAINED}, "raw": set(), "noise": set()}
+NEVER["ancestral"] = {"agree", "rhat", "kept"}
 
 
 def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
@@ -116,14 +119,15 @@ def test_all_kinds_of_clones_are_tried():
 
 @pytest.mark.parametrize("name", CHAINED)
 def test_a_card_has_every_value_of_its_kind(run, name):
-    card = run.cards[name]
+    card, exact = run.cards[name], name == "ancestral"
     assert lacking(card) == NEVER[name]
     assert card.model_dump().keys() == cards.Card.model_fields.keys()
     said = card.sentence()
     assert "None" not in said
     assert f"{card.states[-1].called} (" in said
-    assert f"loss is {cards.rounded(card.text.loss)} on text" in said
-    assert "R-hat" in said
+    tokens = " of next tokens" if exact else ""
+    assert f"loss{tokens} is {cards.rounded(card.text.loss)} on text" in said
+    assert ("R-hat" in said) != exact
     assert card.why in said
 
 
@@ -134,6 +138,7 @@ def test_a_card_has_every_value_of_its_kind(run, name):
         ("noise", "Metropolis-Hastings by the raw score, from unigram noise"),
         ("reference", "heat bath by the reference score, from test sequences"),
         ("gibbs", "masked-conditional Gibbs, of no energy, from test sequences"),
+        ("ancestral", "token by token, from test sequences"),
     ],
 )
 def test_samplers_are_said_in_words(run, name, said):
@@ -143,7 +148,7 @@ def test_samplers_are_said_in_words(run, name, said):
 # --- Its numbers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["raw", "noise", "gibbs"])
+@pytest.mark.parametrize("name", ["raw", "noise", "gibbs", "ancestral"])
 def test_losses_are_those_of_the_generator(run, name):
     card, (path, model) = run.cards[name], run.clones[name]
     model = mb.load_model(model)
@@ -209,6 +214,8 @@ def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
     # Chains without a pair are not called a sample, however well they mix.
     assert run.cards["reference"].states[-1].called == "the state after 40 sweeps"
     assert "no chains from noise" in run.cards["reference"].why
+    assert run.cards["ancestral"].states[-1].called == "a sample"
+    assert run.cards["ancestral"].effective == CHAINS
 
 
 @pytest.mark.parametrize("wrong", ["score", "rhat"])

@@ -10,7 +10,7 @@ from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
 from manybody.io.refusal import Refusal
-from manybody.models import samplers
+from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
 from manybody.sampling.backends import open_chains
 from manybody.sampling.factored.by_order import OrderChains
@@ -281,11 +281,36 @@ def test_gibbs_draws_the_masked_conditionals(name):
     np.testing.assert_allclose(record.energies[-1], naive.energy(model, final), rtol=0, atol=1e-9)
 
 
+def test_ancestral_sampling_draws_from_the_next_token_law():
+    sizes = dict(layers=1, heads=1, width=8, mlp=8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = build_model(dict(architecture="gpt", vocabulary=3, length=4) | sizes).double()
+        for weight in model.parameters():
+            weight += 0.5 * torch.randn_like(weight)
+    every, count = states(model), 4000
+    log_law = model(every)[:, :-1].log_softmax(2).gather(2, every[:, 1:, None]).sum((1, 2))
+    law = torch.where(every[:, 0] == 2, log_law.exp(), 0.0).numpy()
+    assert abs(law.sum() - 1) < 1e-12
+    starts = torch.full((count, 4), 2)
+    chains = open_chains(model, starts, "norm", "none", sampler="ancestral")
+    moves = numbers(count, 4, 1, "left-to-right", seed=1)
+    record = redraw(chains, *moves, starts.numpy(), {1})
+    tokens = record.tokens[1]
+    assert (tokens[:, 0] == 2).all()
+    assert distance(tokens, law, 3) < 1.3 * floor(law, count)
+    numbers_of = np.ravel_multi_index(tokens.T, (3,) * 4)
+    np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("sampler", samplers.NEEDS)
 def test_every_combination_of_sampler_and_energy_opens(sampler):
     model = build(MODELS["n=2"])
     tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
     law = reference_law(7)
+    if not samplers.suits(sampler, model.about):
+        assert sampler == "ancestral"
+        return
     for energy in samplers.NEEDS[sampler][0]:
         needed = samplers.takes_paths(energy, model.about)
         given = Reference(law, draw_paths(6, 2, 0, mu=law) if needed else None)

@@ -45,12 +45,13 @@ class Clone(Block):
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
         "probabilities; reference the energy that has no factor k, with the unigram law of the "
         "training tokens for what is left out; brook the same along frozen paths from validation "
-        "sequences. Of gibbs it is what the trace records."
+        "sequences. Of gibbs and ancestral it is what the trace records."
     )
     sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
         "energy's own conditional (raw or reference, of exact factored attention of up to two "
-        "layers); gibbs from the model's masked conditional, which belongs to no energy.",
+        "layers); gibbs from the model's masked conditional, which belongs to no energy; ancestral "
+        "draws a causal model's tokens one after another.",
         "mh",
     )
     paths: Count | None = key(
@@ -86,6 +87,10 @@ class Clone(Block):
         Condition(
             "gauge", "none", {"energy": ("reference", "brook")}, "which is free of the gauge"
         ),
+        Condition("sweeps", [1], {"sampler": "ancestral"}, "of which each draw is independent"),
+        Condition(
+            "order", "left-to-right", {"sampler": "ancestral"}, "which predicts in that order"
+        ),
     )
 
     def misfits(self, config):
@@ -97,7 +102,7 @@ class Clone(Block):
             yield self.refused(
                 "model",
                 f"{samplers.NEEDS[self.sampler][1]}, as the sampler {self.sampler} needs it",
-                "take another model" + f", or sampler: {' or '.join(fitting)}" * bool(fitting),
+                f"take another model, or sampler: {' or '.join(fitting)}",
                 f", {kind}",
             )
             return

@@ -27,7 +27,7 @@ class Part(BaseModel):
 class Measured(Part):
     """Sequences beside a generator and the training text that it learned."""
 
-    loss: Estimate  # the generator's on them, nats a masked token
+    loss: Estimate  # the generator's on them, nats a token
     unigram: float  # total variation of pooled frequencies to the training text
     bigram: float
     copied: float | None  # share of the runs of 8 tokens that stand in the training text
@@ -60,11 +60,12 @@ class Card(Part):
     model: str  # of the config, with seed and step of its run
     sampler: str  # in words, with the score and what chains start from
     text: Measured  # as many test sequences
+    task: Literal["masked", "next"]  # of losses: a token given all others, or those before it
     states: list[State] = Field(min_length=1)  # saved sweeps, in order
     agree: Literal["yes", "undecided", "no"] | None  # chains from text and from noise
     rhat: float | None  # split R-hat of the score, second half of the sweeps
     effective: float | None  # independent draws that the chains are worth
-    kept: float  # share of the positions that hold the token of the start, last sweep
+    kept: float | None  # share of the positions that hold the token of the start, last sweep
     why: str  # what calls it a sample, or keeps it from being called one, with numbers of the pair
 
     def state(self, sweep: int | None = None) -> State:
@@ -74,9 +75,10 @@ class Card(Part):
     def sentence(self, sweep: int | None = None) -> str:
         """All that is to be known of a clone after a saved sweep, the last by default."""
         state = self.state(sweep)
+        tokens = " of next tokens" if self.task == "next" else ""
         parts = [
             f"{self.label}: {state.called} ({self.sampler})",
-            f"its generator's loss is {rounded(self.text.loss)} on text and "
+            f"its generator's loss{tokens} is {rounded(self.text.loss)} on text and "
             f"{rounded(state.loss)} on the clone",
             f"off the training text by {state.unigram:.2f} in unigrams and {state.bigram:.2f} in "
             f"bigrams (as much test text by {self.text.unigram:.2f} and {self.text.bigram:.2f})",

@@ -22,6 +22,7 @@ SAMPLERS = {
     "mh": "Metropolis-Hastings by the {energy} score",
     "heat-bath": "heat bath by the {energy} score",
     "gibbs": "masked-conditional Gibbs, of no energy",
+    "ancestral": "token by token",
 }
 STARTS = {"test": "test sequences", "unigram": "unigram noise"}
 
@@ -53,6 +54,7 @@ class _Chains:
         self.path = path
         self.about, self.trace = tables.read_trace(path)
         (self.known,) = chains.known([path])
+        self.exact = self.about.get("sampler") == "ancestral"
         model = load_model(run, self.about["generator"]["step"], pick(device))
         rows, sweeps = self.about.get("rows"), self.about["sweeps"]
         files = (Manifest.read(path, "clones").file(f"sweep-{sweep}.parquet") for sweep in sweeps)
@@ -83,18 +85,22 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 
     rows = torch.from_numpy(tokens[:SEQUENCES].astype(np.int64))
     share = PREDICTIONS / rows.numel()
-    masks = masked_positions(*rows.shape, share, 0) if share < 1 else None
+    masks = None
+    if share < 1 and not model.about.causal:
+        masks = masked_positions(*rows.shape, share, 0)
     sums = sequence_sums(model, rows, masks)
     return tables.ratio(sums.loss_sum.numpy(), sums.predictions.numpy())
 
 
 def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, known = one.about, one.about["generator"], one.known
-    numbers = {
-        name: known[name] if math.isfinite(known[name]) else None for name in ("rhat", "effective")
-    }
-    agree, sweep, pair = _paired(one, found)
-    settled = sweep if agree == "yes" and known["kept"] < chains.FORGOTTEN else math.inf
+    agree, settled, why = None, 0, "each token but the first is drawn anew"
+    numbers = {"kept": None, "rhat": None, "effective": about["chains"]}
+    if not one.exact:
+        numbers = {name: known[name] if math.isfinite(known[name]) else None for name in numbers}
+        agree, sweep, pair = _paired(one, found)
+        why = f"{known['verdict']}; {pair}"
+        settled = sweep if agree == "yes" and known["kept"] < chains.FORGOTTEN else math.inf
     return Card(
         name=known["name"],
         source=known["source"],
@@ -103,13 +109,13 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
         model=f"{made['model']} of seed {made['seed']} at step {made['step']}",
         sampler=sampler_in_words(about),
         text=one.text,
+        task="next" if one.exact else "masked",
         states=[
             State(sweep=sweep, sample=sweep >= settled, **measured.model_dump())
             for sweep, measured in one.saved.items()
         ],
-        kept=known["kept"],
         agree=agree,
-        why=f"{known['verdict']}; {pair}",
+        why=why,
         **numbers,
     )
 

@@ -12,19 +12,22 @@ sampler     draws from                                the energy
 mh          exp(-E), proposals by masked logits       the target
 heat-bath   exp(-E), all |V| values of a position     the target
 gibbs       the masked conditionals in turn           recorded after each sweep
+ancestral   the next token's, token by token          recorded, exact: -log p
 
 Without torch: the config asks as well.
 """
 
-MASKED, CLOSED = (
+MASKED, CLOSED, CAUSAL = (
     "a trained model with masked logits",
     "exact factored attention of one or two layers, with one head and one bias for all positions",
+    "a causal model",
 )
 ENERGIES = ("raw", "norm", "reference", "brook")
 NEEDS = {  # sampler -> the energies that it takes, and the models
     "mh": (ENERGIES, MASKED),
     "heat-bath": (("raw", "reference"), CLOSED),
     "gibbs": (ENERGIES, MASKED),
+    "ancestral": (("norm",), CAUSAL),
 }
 
 
@@ -35,7 +38,10 @@ def closed(about) -> bool:
 
 def suits(sampler: str, about) -> bool:
     """True if the sampler can draw from a model; `about` is the model's."""
-    return not about.causal and (NEEDS[sampler][1] == MASKED or closed(about))
+    models = NEEDS[sampler][1]
+    if models == CAUSAL:
+        return about.causal
+    return not about.causal and (models == MASKED or closed(about))
 
 
 def by_order(sampler: str, energy: str, about) -> bool:

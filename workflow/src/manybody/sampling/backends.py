@@ -19,7 +19,7 @@ from manybody.models import samplers
 from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
-from manybody.sampling.redraw import MaskedGibbs
+from manybody.sampling.redraw import Causal, MaskedGibbs
 from manybody.sampling.reference import PathChains, Reference
 
 
@@ -72,6 +72,8 @@ def open_chains(
     again in the model's own type: the same moves, faster on a GPU. The block `clones` of the
     config refuses what does not fit a model.
     """
+    if sampler == "ancestral":
+        return Causal(model, tokens)
     if samplers.by_order(sampler, energy, model.about):
         mu = None if reference is None else reference.mu
         return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)

@@ -78,6 +78,8 @@ def group_bytes(
     frozen paths its energy has.
     """
     about = models.about(model.description)
+    if sampler == "ancestral":
+        return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
     if samplers.by_order(sampler, energy, about):
         return order_bytes(Sizes.of(model.description), number)
     plain = sampler == "mh" and not paths

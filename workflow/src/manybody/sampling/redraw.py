@@ -1,4 +1,4 @@
-"""Samplers that draw a token anew, whatever it was: heat bath and masked Gibbs.
+"""Samplers that draw a token anew, whatever it was: heat bath, masked Gibbs, ancestral sampling.
 
 All chains draw at once. What they draw from is exact, so there is nothing to accept.
 """
@@ -8,10 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from manybody.models.base import Model
 from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import propose
+from manybody.sampling.footprint import COPIES
 
 
 class MaskedGibbs:
@@ -85,3 +87,37 @@ def redraw(
         if sweep + 1 in keep:
             record.tokens[sweep + 1] = tokens.copy()
     return record
+
+
+class Causal:
+    """Sequences of a causal model; the first token, which it does not predict, is the start's."""
+
+    targeted = False
+
+    def __init__(self, model: Model, tokens: Tensor):
+        self.model, self.tokens = model, tokens.clone()
+        self.at_once = max(1, COPIES["cpu"] // (8 * model.activation_size))
+
+    def rebuild(self) -> None:
+        """There are no caches."""
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """Logits (n, |V|) of the token at a position, the same of all chains, after the first."""
+        place = int(positions[0])
+        if place == 0:
+            first = functional.one_hot(self.tokens[chains, 0], self.model.vocabulary).double()
+            return first.log()
+        parts = self.tokens[chains, :place].split(self.at_once)
+        return torch.cat([self.model.head(self.model.features(part)[:, -1]) for part in parts])
+
+    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        self.tokens[chains, positions] = tokens
+
+    def energy(self) -> Tensor:
+        """-log p (C,) of the tokens after the first, given the first."""
+        found = []
+        for part in self.tokens.split(self.at_once):
+            logits = self.model(part)[:, :-1].double()
+            losses = functional.cross_entropy(logits.mT, part[:, 1:], reduction="none")
+            found.append(losses.sum(1))
+        return torch.cat(found)
