@@ -131,7 +131,7 @@ def draw(axes, drawn: pd.DataFrame) -> None:
         look = dict(yerr=style.factors(one["y"], one["y_err"]), color=colour, marker=marker)
         if len(one):
             style.dots(axes, one["x"], one["y"], label=label, **look)
-    axes.legend()
+    axes.legend(loc="lower right")
     axes.axline(
         *((end, end) for end in (rows["x"].min(), rows["x"].max())),
         color="0.7",
