@@ -413,6 +413,7 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
         axes.plot(halves["x"], halves["y"], "x", **look)
     # Limits by the data, which an axes does not look for behind another transform.
     axes.update_datalim(drawn.loc[drawn["panel"].isin(["a", "half-times"]), ["x", "y"]].dropna())
+    axes.margins(x=0.2)  # what is drawn beside its place lies inside
     axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
     axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
     style.plain_ticks(axes.yaxis, STEPS)
