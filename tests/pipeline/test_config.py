@@ -288,6 +288,10 @@ def test_few_heads_of_a_family_are_those_of_its_fit(config):
     assert config["models"]["few"]["heads"] == config["models"]["family-map"]["heads"] == "full"
     assert config["models"]["few"]["training"]["optimizer"]["heads"] == 8
     assert "heads" not in shared["optimizer"]
+    for changes in ({"layers": 2}, {"architecture": "bert", "layers": 1}, {"architecture": "none"}):
+        config["models"]["few"] = config["models"]["family-map"] | {"heads": 4} | changes
+        take_away(config)
+        assert config["models"]["few"]["heads"] == 4
 
 
 @pytest.mark.parametrize(

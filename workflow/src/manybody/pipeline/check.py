@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, create_model
 
-from manybody import papers
+from manybody import models, papers
 from manybody.config.clones import Clone
 from manybody.config.corpora import Corpus, Source
 from manybody.config.curves import AnyCurve
@@ -180,19 +180,20 @@ def take_away(config: dict) -> Taken:
     Short forms of models are written out as well.
     """
     _drop_nulls(config.get("figures"), deep=True)
-    models = config.get("models")
-    for model in models.values() if isinstance(models, dict) else ():
+    entries = config.get("models")
+    for model in entries.values() if isinstance(entries, dict) else ():
         _write_out_heads(model)
     return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
 
 
 def _write_out_heads(model) -> None:
-    """Of factored attention that is fitted with `couplings`, `heads: N` is short for full couplings
-    of N heads."""
+    """Of a model of one layer that is fitted with `couplings`, `heads: N` is short for full
+    couplings of N heads, if it can have them."""
     try:
         optimizer, heads = model["training"]["optimizer"], model["heads"]
-        short = optimizer["couplings"] and model["architecture"] == "factored"
-    except (KeyError, TypeError):  # what is wrong is said by the types
+        short = optimizer["couplings"] and model["layers"] == 1
+        short = short and models.about({**model, "heads": "full"}).full
+    except (KeyError, TypeError, ValueError):  # what is wrong is said by the types
         return
     if short and isinstance(heads, int) and optimizer.get("heads") in (None, heads):
         # New mappings: YAML's anchors share theirs with other models.
@@ -311,11 +312,9 @@ def _entry_problems(path: str, name: Reference, around, config: Config) -> Itera
     if not name.fits(entry, config):
         others = [other for other, one in entries.items() if name.fits(one, config)]
         fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
-        kinds = [f", of {key} {value}" for key, value in entry if key in ("architecture", "kind")]
-        yield (
-            f"{path}: found {name}{''.join(kinds)}; expected {ONE_OF[name.block]} {name.wanted}; "
-            f"{fix}"
-        )
+        kind = "architecture" if name.block == "models" else "kind"
+        own = f", of {kind} {getattr(entry, kind)}" if hasattr(entry, kind) else ""
+        yield (f"{path}: found {name}{own}; expected {ONE_OF[name.block]} {name.wanted}; {fix}")
     elif name.same:
         other = _named(around, name.like) if name.like else None
         other = other[0] if isinstance(other, list) else other
