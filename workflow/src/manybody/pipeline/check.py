@@ -314,7 +314,7 @@ def _entry_problems(path: str, name: Reference, around, config: Config) -> Itera
         fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
         kind = "architecture" if name.block == "models" else "kind"
         own = f", of {kind} {getattr(entry, kind)}" if hasattr(entry, kind) else ""
-        yield (f"{path}: found {name}{own}; expected {ONE_OF[name.block]} {name.wanted}; {fix}")
+        yield f"{path}: found {name}{own}; expected {ONE_OF[name.block]} {name.wanted}; {fix}"
     elif name.same:
         other = _named(around, name.like) if name.like else None
         other = other[0] if isinstance(other, list) else other

@@ -30,7 +30,7 @@ Tested = refers(
     "evaluations",
     wanted="of one run of bounded order, on the test split of its source",
     fits=lambda one, config: (
-        len(one.seeds) == 1 and config.models[one.model].about.order and _test(vars(one)["targets"])
+        len(one.seeds) == 1 and config.models[one.model].about.order and _test(one.targets)
     ),
 )
 
