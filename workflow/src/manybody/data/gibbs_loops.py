@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-from manybody.data.vector_loops import clear, get, put, spread
+from manybody.data.vector_loops import BORROWED, clear, get, put, spread
 from manybody.io.compiled import njit
 
 CHUNK = 32  # chains that move together; their logits and the rows of J of a site fit into cache
@@ -110,7 +110,7 @@ def initial_logits(chain, order, vectors, model, work, logits):
         partial[i] = chain[i]
 
 
-@njit(nogil=True, cache=True, _nrt=False)
+@njit(nogil=True, cache=True, **BORROWED)
 def move_logits(site, chain, new, order, vectors, model, work, logits):
     """Moves `logits` (|V|, G, LANES) to where they are with colour `new` at a site of `chain`."""
     weights, prefixes, wanted, meets, table = model
