@@ -20,8 +20,8 @@ from numba.extending import intrinsic, overload, register_model
 from manybody.io.compiled import njit
 
 LANES = 8
-# Of a tile: its sums, one row of operands and a weight fit in 16 registers, or 32 where there are so
-# many. The sums are the same.
+# Of a tile, whose sums, one row of operands and a weight fit in 16 registers, or in 32 where the
+# processor has so many. Sums do not depend on it.
 HEIGHT, WIDTH = 4 if get_host_cpu_features().get("avx512vl") else 2, 5
 # Loops that make no array and keep none need not count who holds those that they are given: for
 # small arrays that takes a fifth of the time.
