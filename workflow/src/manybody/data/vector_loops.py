@@ -50,11 +50,10 @@ def get(typing, array, row, column):
     kind = Lanes(array.dtype)
 
     def generate(context, builder, signature, arguments):
-        array, *place = arguments
-        array = context.make_array(signature.args[0])(context, builder, array)
         vector = context.get_value_type(kind)
         align = 4 if isinstance(vector.element, ir.FloatType) else 8
-        return builder.load(_address(context, builder, array, vector, *place), align=align)
+        place = _address(context, builder, signature.args[0], vector, *arguments)
+        return builder.load(place, align=align)
 
     return kind(array, types.intp, types.intp), generate
 
@@ -64,10 +63,10 @@ def put(typing, array, row, column, lanes):
     """array[row, column, :] = lanes"""
 
     def generate(context, builder, signature, arguments):
-        array, *place, lanes = arguments
-        array = context.make_array(signature.args[0])(context, builder, array)
+        *place, lanes = arguments
         align = 4 if isinstance(lanes.type.element, ir.FloatType) else 8
-        builder.store(lanes, _address(context, builder, array, lanes.type, *place), align=align)
+        place = _address(context, builder, signature.args[0], lanes.type, *place)
+        builder.store(lanes, place, align=align)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, lanes), generate
@@ -170,9 +169,13 @@ def _exponential(array, lanes):
     return of_lanes
 
 
-def _address(context, builder, array, kind, *indices):
+def _address(context, builder, given, kind, array, *indices):
     """Pointer to array[indices], the axes left out at 0; no bounds are checked."""
+    array = context.make_array(given)(context, builder, array)
     strides = cgutils.unpack_tuple(builder, array.strides)
+    if given.layout == "C" and given.ndim == 3:  # what a compiler knows needs no register
+        size = context.get_abi_sizeof(context.get_data_type(given.dtype))
+        strides[1] = context.get_constant(types.intp, LANES * size)
     offset = context.get_constant(types.intp, 0)
     for index, stride in zip(indices, strides, strict=False):
         offset = builder.add(offset, builder.mul(index, stride))
