@@ -1,7 +1,7 @@
 """Fills docs/results.in.md with the claim records in docs/gallery: `make config` writes the page.
 
 A field is `[[run:paper/figure/name]]`, the number of a record with its interval, or
-`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[file.csv panel: series]]`
+`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[file.csv panel: name]]`
 is the factor that a panel shows of a series. `[[table paper]]` is the table of the demo's records
 of a paper, `[[beyond]]` that of what was found beyond the papers.
 
@@ -56,8 +56,12 @@ def filled(text: str, root: Path) -> str:
 
     def factor(match: re.Match) -> str:
         file, *place = match.groups()
-        rows = pd.read_csv(root / GALLERY / file).set_index(["panel", "series"])
-        (value,), (half,) = rows.loc[[tuple(place)], ["y", "y_err"]].to_numpy().T  # half: of log y
+        # A panel tells its points apart by series, or by the seed of one series.
+        rows = pd.read_csv(root / GALLERY / file, dtype=str).melt(
+            ["panel", "y", "y_err"], ["series", "seed"], value_name="name"
+        )
+        row = rows.set_index(["panel", "name"]).loc[[tuple(place)]].iloc[0]
+        value, half = float(row["y"]), float(row["y_err"])  # half: of log y
         return claims.written(value, value * math.exp(-half), value * math.exp(half))
 
     return FIELD.sub(field, FACTOR.sub(factor, text))
