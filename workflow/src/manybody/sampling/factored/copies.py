@@ -18,7 +18,8 @@ from manybody.sampling.masked import MaskedChains
 BATCH = 2**20
 """Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
 SMALL = 2**20  # multiplications
-ONEDNN = torch.backends.mkldnn.is_available()
+# Not part of torch's interface, so that a version may lack it.
+ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @dataclass(frozen=True)
