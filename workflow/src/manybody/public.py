@@ -461,7 +461,8 @@ def fit_couplings(
 
         logits_i(a) = h_i(a) + sum_{j != i} J_ij(a, s_j),   J_ij(a, b) = sum_h A^h_ij V^h_ab
 
-    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `.model` has
+    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `seed` draws
+    the start of one head; several start from a few steps of full couplings. `.model` has
     `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and `couplings` J (L, L,
     |V|, |V|); `.loss` is the mean loss in nats a site. Raises `ValueError` for tokens or weights
     that do not fit.
