@@ -83,6 +83,6 @@ define check
 $(INSIDE) ruff check
 $(INSIDE) ruff format --check
 $(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
-$(INSIDE) snakefmt --check Snakefile workflow/rules
+$(INSIDE) snakefmt --check Snakefile workflow
 $(INSIDE) snakemake --lint
 endef
