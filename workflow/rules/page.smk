@@ -29,6 +29,7 @@ rule write_page:
         **figures.page_inputs(),
     output:
         page=report(f"{RESULTS}/index.html", category="page"),
+        config=f"{RESULTS}/config.yaml",
     log:
         f"{RESULTS}/logs/write_page.log",
     localrule: True
