@@ -33,6 +33,7 @@ def test_it_holds_what_is_found_and_sha256sum_agrees(run, tmp_path):
     archive.write(tmp_path / "found.zip", [run])
     with zipfile.ZipFile(tmp_path / "found.zip") as packed:
         packed.extractall(tmp_path)
+        assert {member.date_time for member in packed.infolist()} == {archive.FIRST}
     folder = tmp_path / "found"
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     stems = ("figures/potts/fig2", "figures/simplicity/fig4")

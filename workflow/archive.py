@@ -91,8 +91,8 @@ def write(out: Path, runs: list[Path]) -> None:
         packed |= {f"{name}/{path.relative_to(run)}": path.read_bytes() for path in files}
         counts = [sum(file.match(kind) for file in files) for kind in ("*.pdf", "manifest.json")]
         rows[name] = "| {} | {} | {} |".format(name, *counts)
-    about = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    packed["README.md"] = README.format(**about, rows="\n".join(rows.values())).encode()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    packed["README.md"] = README.format(**project, rows="\n".join(rows.values())).encode()
     sums = [f"{hashlib.sha256(packed[name]).hexdigest()}  {name}\n" for name in sorted(packed)]
     packed["SHA256SUMS"] = "".join(sums).encode()
     with atomic(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
