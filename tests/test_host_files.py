@@ -30,6 +30,7 @@ def test_a_workflow_calls_what_there_is(path):
     jobs = workflow["jobs"]
     for name, job in jobs.items():
         assert job.get("needs") in (None, *jobs)
+        assert job["timeout-minutes"] <= 90
         assert ("id-token" in job.get("permissions", {})) == (name in TOKEN)
         for step in job["steps"]:
             assert ("run" in step) != ("uses" in step)
