@@ -1,22 +1,27 @@
 """Functions of `import manybody as mb` for a notebook or a script.
 
 Each function imports what it needs when it is called. Tokens are whole numbers in [0, |V|), one row
-a sequence of L; losses and scores are in nats. An argument that cannot be what it is taken for
-raises `manybody.io.refusal.Refusal`, a `ValueError` that names it, what was found and what was
-expected.
+a sequence of L; losses and scores are in nats. `read_` and `write_` are for data, `load_` for
+models, `save_` for what other libraries read. An argument that cannot be what it is taken for
+raises `Refusal`, a `ValueError` that names it, what was found and what was expected. Progress is
+shown in a notebook, and not in a script.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manybody.config.arguments import check, checked, optional
+from manybody.io.refusal import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
 
     from manybody.data.pair_model import PairModel
     from manybody.io.sequences import Sequences
@@ -25,18 +30,23 @@ if TYPE_CHECKING:
     from manybody.training.pseudolikelihood import Fit
 
 __all__ = [
+    "Refusal",
     "build_model",
+    "fit_boltzmann",
     "fit_couplings",
     "load_couplings",
     "load_model",
     "load_pretrained",
     "losses",
+    "plot_contacts",
+    "plot_spectrum",
     "read_alignment",
     "read_sequences",
     "read_text",
     "replica_loss",
     "sample_clones",
     "sample_potts",
+    "sample_sequences",
     "save_dataset",
     "save_pretrained",
     "scan_mutations",
@@ -52,6 +62,7 @@ __all__ = [
 # --- Sequences -----------------------------------------------------------------------------------
 
 
+@checked
 def read_sequences(path: str | Path) -> Sequences:
     """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
     `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
@@ -71,7 +82,7 @@ def read_sequences(path: str | Path) -> Sequences:
 @checked
 def read_text(
     path: str | Path, folder: str | Path, length: int, sequences: int = 1000
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     """Tokens (N, L) of a text file, or a folder of them, by the tokenizer.json in `folder`: the
     first blocks of L = `length`, at most `sequences`.
 
@@ -99,7 +110,10 @@ def read_text(
 
 @checked
 def write_sequences(
-    path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict | None = None
+    path: str | Path,
+    tokens: ArrayLike,
+    vocabulary: int,
+    about: Mapping[str, object] | None = None,
 ) -> None:
     """Writes tokens (N, L) of a vocabulary of |V| as Parquet; `about` is kept as JSON.
 
@@ -111,7 +125,7 @@ def write_sequences(
     """
     from manybody.io.sequences import write
 
-    write(path, tokens, vocabulary, about or {})
+    write(path, np.asarray(tokens), vocabulary, dict(about or {}))
 
 
 @checked
@@ -120,7 +134,7 @@ def read_alignment(
     format: str = "fasta",
     alphabet: str = "protein",
     alphabet_confirmed: bool = False,
-) -> tuple[list[str], np.ndarray]:
+) -> tuple[list[str], NDArray[np.uint8]]:
     """Names, and tokens (N, L) uint8, of an alignment in a format of the config, gzipped or not.
 
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
@@ -145,7 +159,7 @@ def read_alignment(
 
 
 @checked
-def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
+def sequence_weights(tokens: ArrayLike, identity: float = 0.8) -> NDArray[np.float64]:
     """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
     agree with it in a share of at least `identity` of the L columns. Their sum is the effective
     number of sequences. Tokens are at most 127; `ValueError` for others.
@@ -160,13 +174,13 @@ def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
 
 @checked
 def sample_potts(
-    couplings: np.ndarray,
-    colours: np.ndarray,
+    couplings: ArrayLike,
+    colours: ArrayLike,
     beta: float,
     sequences: int,
     sweeps: int = 200,
     seed: int = 0,
-) -> np.ndarray:
+) -> NDArray[np.integer]:
     """Tokens (N, L) of a generalised Potts model, from N Gibbs chains that start uniform.
 
         p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}     (potts, section 1)
@@ -184,7 +198,7 @@ def sample_potts(
     from manybody.data import pair_gibbs
     from manybody.data.hamiltonian import Hamiltonian
 
-    model = Hamiltonian(couplings, colours, beta)
+    model = Hamiltonian(np.asarray(couplings), np.asarray(colours), beta)
     return pair_gibbs.sample(model, sequences, sweeps, np.random.SeedSequence(seed)).tokens
 
 
@@ -192,7 +206,9 @@ def sample_potts(
 
 
 @checked
-def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes) -> Model:
+def build_model(
+    architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes: float | str
+) -> Model:
     """A model with random weights drawn from `seed`: a torch module, in eval mode.
 
     architecture: `factored` (sizes `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
@@ -212,9 +228,11 @@ def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         description = dict(architecture=architecture, vocabulary=vocabulary, length=length)
-        return models.build(description | sizes).eval()
+        model: Model = models.build(description | sizes).eval()
+    return model
 
 
+@checked
 def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
     """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
     that it kept, in eval mode. Raises `manybody.io.atomic.ArtifactError` if there is none.
@@ -225,16 +243,17 @@ def load_model(manifest: str | Path, step: int | str = "last", device: str = "cp
     >>> load_model("zeros/manifest.json").length
     8
     """
-    from manybody.models.stored import load_model
+    from manybody.models import stored
 
-    return load_model(manifest, step, device)
+    model: Model = stored.load_model(manifest, step, device)
+    return model
 
 
 @checked
 def train_model(
     folder: str | Path,
-    train: np.ndarray,
-    validation: np.ndarray,
+    train: ArrayLike,
+    validation: ArrayLike,
     vocabulary: int,
     architecture: str = "factored",
     *,
@@ -243,8 +262,8 @@ def train_model(
     learning_rate: float = 4e-3,
     seed: int = 0,
     device: str = "cpu",
-    recipe: dict | None = None,
-    **sizes,
+    recipe: Mapping[str, object] | None = None,
+    **sizes: float | str,
 ) -> Model:
     """Trains a model on tokens (N, L), validates it on others, and returns it in eval mode.
 
@@ -268,22 +287,23 @@ def train_model(
     from manybody.training.loop import train as run
 
     check(optional(models.options(architecture)), sizes)
+    train, validation = np.asarray(train), np.asarray(validation)
     description = dict(architecture=architecture, vocabulary=vocabulary, length=train.shape[1])
-    given = dict(
+    given: dict[str, Any] = dict(
         objective=models.about(description | sizes).objective, steps=steps, batch=batch, masks=0.15,
         optimizer={"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.0},
         learning_rate=learning_rate, schedule="cosine", warmup=steps // 25, clip=1.0,
         checkpoints={"logarithmic": 0, "listed": []}, validation=len(validation),
         precision="float32", compile=False, threads=1,
-    ) | (recipe or {})  # fmt: skip
+    ) | dict(recipe or {})  # fmt: skip
     check({"recipe": (training_of("recipe", "fit"), ...)}, {"recipe": given})
     data = dict(train=SimpleNamespace(tokens=train), validation=SimpleNamespace(tokens=validation))
-    manifest = run(description | sizes, given, data, folder, seed, "each", {}, device)
+    manifest: Path = run(description | sizes, given, data, folder, seed, "each", {}, device)
     return load_model(manifest, device=device)
 
 
 @checked
-def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
+def losses(model: Model, tokens: ArrayLike) -> NDArray[np.float64]:
     """Mean cross-entropy (N,) of each of tokens (N, L), in nats per predicted token.
 
     A masked model predicts every position from all others, each masked in a copy of its own; a
@@ -308,7 +328,13 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
 
 @checked
 def spectrum(
-    model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
+    model: Model,
+    tokens: ArrayLike,
+    orders: int = 3,
+    law: str = "text",
+    forwards: int = 100_000,
+    seed: int = 0,
+    **options: object,
 ) -> pd.DataFrame:
     """The orders of interaction that the logits of a model use on tokens (B, L): a table.
 
@@ -322,8 +348,8 @@ def spectrum(
     standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
     law: where r is from: another block of `text`, the distribution of `unigram`s, or the `model`.
-    options: `forwards`, a cap (100,000), `seed`, and others of `manybody.measure.spectrum`.
-    Raises `manybody.io.refusal.Refusal` for tokens that are too few or do not fit.
+    forwards: a cap on the sequences that the model is given. options: others of
+    `manybody.measure.spectrum`. Raises `Refusal` for tokens that are too few or do not fit.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
     >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
@@ -333,16 +359,45 @@ def spectrum(
     """
     from manybody.measure.spectrum import spectrum as measure
 
-    options = {"special": model.special, **options}
-    return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table.drop(
-        columns="replicates"
-    )
+    given: dict[str, Any] = {"special": model.special, **options}
+    given |= dict(orders=orders, law=law, forwards=forwards, seed=seed)
+    return measure(model, np.asarray(tokens), **given).table.drop(columns="replicates")
+
+
+def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) -> Axes:
+    """Draws the shares M_k / Var g of a table of `spectrum` by k, one standard error long; hollow
+    are upper bounds. Another table on the same `ax` is told apart by `looks`, of matplotlib's
+    `errorbar`, such as `color` and `label`.
+
+    ax: matplotlib's, by default the current one; returned. Raises `Refusal` for another table.
+
+    >>> import matplotlib.pyplot as plt, pandas as pd
+    >>> rows = [("M", 1, 0.7, 0.02, "measured"), ("M", 2, 0.004, 0.001, "upper bound")]
+    >>> columns = ["quantity", "order", "share", "share_se", "state"]
+    >>> ax = plot_spectrum(pd.DataFrame(rows, columns=columns), plt.figure().subplots())
+    >>> ax.get_xticks().tolist(), ax.get_yscale()
+    ([1, 2], 'log')
+    """
+    from matplotlib import pyplot
+
+    from manybody.papers import style
+
+    ax = ax or pyplot.gca()
+    found = table[table["quantity"] == "M"]
+    given: dict[str, Any] = {"color": style.ORDERS[2], **looks}
+    for state, face in (("measured", None), ("upper bound", "white")):
+        rows = found[found["state"] == state]
+        style.dots(ax, rows["order"], rows["share"], yerr=rows["share_se"], mfc=face, **given)
+        given.pop("label", None)
+    ax.set_yscale("log")
+    ax.set(xlabel="k", ylabel="$M_k$ / Var g", xticks=found["order"].unique())
+    return ax
 
 
 @checked
 def sample_clones(
-    model: Model, initial: np.ndarray, sweeps: int, seed: int = 0, energy: str = "raw"
-) -> np.ndarray:
+    model: Model, initial: ArrayLike, sweeps: int, seed: int = 0, energy: str = "raw"
+) -> NDArray[np.int64]:
     """Clones of a masked model: tokens (C, L) after `sweeps` Metropolis-Hastings sweeps of C chains
     from tokens `initial` (C, L).
 
@@ -379,6 +434,7 @@ def sample_clones(
         return chains.tokens.cpu().numpy()
 
 
+@checked
 def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | None = None) -> None:
     """Saves a BERT or GPT for transformers: `from_pretrained(folder)` needs this package no more.
 
@@ -402,6 +458,7 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
         PreTrainedTokenizerFast(tokenizer_file=str(tokenizer), **masked).save_pretrained(folder)
 
 
+@checked
 def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -> None:
     """Saves a clone for `datasets` and huggingface.co: Parquet with `tokens` and `text`, the
     tokenizer, and a card, README.md, that says what the clone is.
@@ -430,7 +487,7 @@ def load_pretrained(
 
     `.special` are the tokens that are no text. Only safetensors are read, and no code of the
     folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
-    Raises `manybody.io.refusal.Refusal` for a folder that holds no such model.
+    Raises `Refusal` for a folder that holds no such model.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -449,11 +506,11 @@ def load_pretrained(
 
 @checked
 def fit_couplings(
-    tokens: np.ndarray,
+    tokens: ArrayLike,
     vocabulary: int,
     heads: int = 1,
     ridge: float = 1e-4,
-    sequence_weights: np.ndarray | None = None,
+    sequence_weights: ArrayLike | None = None,
     iterations: int = 250,
     seed: int = 0,
 ) -> Fit:
@@ -474,16 +531,79 @@ def fit_couplings(
     """
     from manybody.training.pseudolikelihood import Counted, fit_heads
 
-    counted = Counted(tokens, vocabulary, sequence_weights)
+    weights = None if sequence_weights is None else np.asarray(sequence_weights)
+    counted = Counted(np.asarray(tokens), vocabulary, weights)
     return fit_heads(counted, heads, ridge, fields=True, seed=seed, iterations=iterations)
 
 
-def load_couplings(path: str | Path) -> PairModel:
+@checked
+def fit_boltzmann(
+    folder: str | Path,
+    tokens: ArrayLike,
+    vocabulary: int,
+    sequence_weights: ArrayLike | None = None,
+    *,
+    target: float = 0.95,
+    chains: int = 4096,
+    seed: int = 0,
+    threads: int = 1,
+) -> PairModel:
+    """The pair model of tokens (N, L) with weights (N,) whose samples have their correlations, by
+    Boltzmann learning from the couplings of pseudo-likelihood: what adabmDCA's bmDCA learns.
+
+        d log p / d J_ij(a, b) = f_ij(a, b) of the tokens - that of `chains` Markov chains
+
+    It ends where the Pearson correlation of connected pair correlations c_ij(a, b) of new chains
+    with those of the tokens is `target`, or says why not: `.about["boltzmann"]["reached"]` and
+    `["reason"]`. The rest is as of `load_couplings`. Minutes for a family of proteins; `folder`
+    keeps the state, from which a killed call goes on. Raises `Refusal` for what does not fit.
+
+    >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
+    >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
+    >>> model.about["boltzmann"]["reached"]
+    True
+    >>> J = model.couplings[0, 1]
+    >>> bool(abs(np.diag(J).mean() - J[~np.eye(3, dtype=bool)].mean() - 1) < 0.2)  # 2 beta J_01
+    True
+    """
+    from manybody.training import boltzmann, pair_fit
+
+    given = np.asarray(tokens)
+    weights = None if sequence_weights is None else np.asarray(sequence_weights)
+    start = pair_fit.fit(given, vocabulary, weights, threads=threads)
+    settings: dict[str, Any] = dict(target=target, chains=chains, seed=seed, threads=threads)
+    return boltzmann.learn(start, given, weights, folder, **settings)
+
+
+@checked
+def sample_sequences(
+    model: PairModel, sequences: int, sweeps: int | None = None, seed: int = 0
+) -> NDArray[np.integer]:
+    """Tokens (N, L) of N = `sequences` new sequences: Gibbs chains of a pair model, from uniform
+    colours, after `sweeps`, by default as many as they took to settle when the model was learned.
+
+    model: of `fit_boltzmann`, or `load_couplings(folder, learned=True)`. Raises `Refusal` for one
+    that has not reached its target: its samples would not be like the sequences that it is of.
+
+    >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
+    >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
+    >>> new = sample_sequences(model, 4000)
+    >>> new.shape, bool(abs((new[:, 0] == new[:, 1]).mean() - 0.576) < 0.05)  # e / (e + 2)
+    ((4000, 2), True)
+    """
+    from manybody.measure.family_statistics import generate
+
+    return generate(model, sequences, sweeps, seed)[0]
+
+
+@checked
+def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     """The pair model in a folder that `manybody family` made, or in a file of adabmDCA or CCMpred
     (`-r`): fields h (L, q) and couplings J (L, L, q, q) in nats, with the signs of log p.
 
     `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,), and energies minus these;
-    `.zero_sum()` is the model in that gauge, `.about` what is known of the family. Raises
+    `.zero_sum()` is the model in that gauge, `.about` what is known of the family. learned: the
+    folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises
     `manybody.data.SourceError` for a file that is no such model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
@@ -494,10 +614,11 @@ def load_couplings(path: str | Path) -> PairModel:
     """
     from manybody.measure.mutations import opened
 
-    return opened(path)[0]
+    return opened(path, learned=learned)[0]
 
 
-def scan_mutations(model: PairModel, sequence: np.ndarray | None = None) -> np.ndarray:
+@checked
+def scan_mutations(model: PairModel, sequence: ArrayLike | None = None) -> NDArray[np.float64]:
     """Changes of log p (L, q), in nats, when one site of a sequence becomes each colour:
 
         h_i(a) - h_i(s_i) + sum_j (J_ij(a, s_j) - J_ij(s_i, s_j))
@@ -513,12 +634,11 @@ def scan_mutations(model: PairModel, sequence: np.ndarray | None = None) -> np.n
     """
     from manybody.measure.mutations import scan
 
-    return scan(model, sequence)
+    return scan(model, None if sequence is None else np.asarray(sequence))
 
 
-def score_contacts(
-    attention: np.ndarray, values: np.ndarray, gap: int | None = None
-) -> pd.DataFrame:
+@checked
+def score_contacts(attention: ArrayLike, values: ArrayLike, gap: int | None = None) -> pd.DataFrame:
     """Scores of all pairs of sites from A (H, L, L) and V (H, |V|, |V|), the best first.
 
     Columns i < j (from 1); `score`, the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the
@@ -532,15 +652,52 @@ def score_contacts(
     """
     from manybody.measure import contacts
 
-    frame = contacts.pairs(contacts.frobenius(attention, values, gap))
+    frame = contacts.pairs(contacts.frobenius(np.asarray(attention), np.asarray(values), gap))
     return frame.sort_values("apc", ascending=False, kind="stable", ignore_index=True)
+
+
+@checked
+def plot_contacts(
+    scores: pd.DataFrame,
+    ax: Axes | None = None,
+    known: ArrayLike | None = None,
+    separation: int = 1,
+) -> Axes:
+    """Draws the map of corrected scores of pairs, a table of `score_contacts`, with a colour bar.
+
+    known: which pairs (L, L, bool) are contacts; they are drawn below the diagonal with as many of
+    the best pairs, of those at least `separation` sites apart. ax: as of `plot_spectrum`. Raises
+    `Refusal` for a table without `i, j, score, apc`, or contacts of another L.
+
+    >>> import matplotlib.pyplot as plt
+    >>> A = np.random.default_rng(0).normal(size=(1, 6, 6))
+    >>> ax = plot_contacts(score_contacts(A, np.eye(3)[None]), plt.figure().subplots())
+    >>> ax.get_xlabel(), ax.images[0].get_array().shape
+    ('site j', (6, 6))
+    """
+    from matplotlib import pyplot
+
+    from manybody.measure.contacts import as_matrix
+    from manybody.papers.potts import contacts
+
+    length, truth = int(scores["j"].max()), None
+    if known is not None:
+        near = np.asarray(known, bool)
+        if near.shape != (length, length):
+            raise Refusal(f"found shape {near.shape}; expected {(length, length)}", "known")
+        truth = contacts.Truth(near | near.T, ~np.eye(length, dtype=bool))
+    columns = {"corrected": "apc", "as it is": "score"}
+    maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
+    ax = ax or pyplot.gca()
+    contacts.draw_map(ax.figure, ax, contacts.tables_of(maps, {"seed": 0}, truth, separation))
+    return ax
 
 
 # --- Theory --------------------------------------------------------------------------------------
 
 
 @checked
-def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.ndarray:
+def replica_loss(gamma: float, ridge: float, alphas: ArrayLike) -> NDArray[np.float64]:
     """Loss of masked prediction by ridge regression on alpha L samples, at L -> infinity.
 
     Gaussian sites of precision K = gamma - G, G from the GOE, gamma > 2; `ridge` >= 0; alphas

@@ -7,44 +7,75 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
-from pydantic import ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 
 from manybody.config.sentences import sentences
 from manybody.config.spectra import DrawnSpectrum
 from manybody.config.theory import Activation
 from manybody.data.kinds import AlignmentSource
-from manybody.io.options import Block, Count, NotNegative, Positive, Seed, nested, number
+from manybody.io.options import Block, Count, Inside, NotNegative, Positive, Seed, nested, number
+from manybody.io.progress import only_in_notebooks
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import rows_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
 TOKENS = ("tokens", "initial", "train", "validation")
-KINDS = {"int": Count, "float": number()}  # by annotation
+KINDS = {  # by annotation
+    "int": Count,
+    "float": number(),
+    "bool": bool,
+    "str | Path": str | Path,
+    "str | Path | None": str | Path | None,
+    "Mapping[str, object] | None": dict[str, Any] | None,
+}
+CLASSES = {"Model": "build_model", "PairModel": "load_couplings"}  # and what makes such a thing
+# Letters of the axes of numbers; those of one letter are equal in a call.
+SHAPES = {
+    "alphas": None,
+    "attention": "HLL",
+    "colours": "qq",
+    "couplings": "LL",
+    "sequence_weights": "N",
+    "values": "Hqq",
+}
+COLUMNS = {
+    "scores": ("i", "j", "score", "apc"),
+    "table": ("quantity", "order", "share", "share_se", "state"),
+}
 NAMED = {
     "activation": Activation,
     "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
+    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
     "energy": Literal["raw", "norm"],
     "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),
+    "gap": Seed | None,
     "identity": number(gt=0, le=1),
     "law": DrawnSpectrum.model_fields["law"].annotation,
     "learning_rate": Positive,
+    "objective": Literal["masked", "next-token"] | None,
     "ridge": NotNegative,
     "seed": Seed,
     "skip": Positive,
-    "sweeps": Seed,
+    "step": Literal["last"] | Seed,
+    "sweeps": Seed | None,
+    "target": Inside,
 }
 
 
-def checked(function: Callable) -> Callable:
-    """The function, which raises `Refusal` for an argument that cannot be what it is taken for."""
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which raises `Refusal` for an argument that cannot be what it is taken for, and
+    shows its progress in a notebook alone."""
     parameters = signature(function).parameters
     kinds = {
-        name: NAMED.get(name, KINDS.get(one.annotation))
+        name: kind
         for name, one in parameters.items()
-        if one.annotation in KINDS or (one.annotation == "str" and name in NAMED)
+        if (kind := NAMED.get(name, KINDS.get(one.annotation)))
     }
 
     @wraps(function)
@@ -54,13 +85,46 @@ def checked(function: Callable) -> Callable:
         given = bound.arguments
         given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
+        for name, one in parameters.items():
+            _check_class(name, given[name], one.annotation)
         length = None
         for name in (name for name in TOKENS if name in given):
             given[name] = _tokens(name, given, length)
             length = given[name].shape[1]
-        return function(*bound.args, **bound.kwargs)
+        sizes = {"N": len(given["tokens"])} if "tokens" in given else {}
+        for name in (name for name in SHAPES if given.get(name) is not None):
+            given[name] = _numbers(name, given[name], sizes)
+        with only_in_notebooks():
+            return function(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _check_class(name: str, value: Any, annotation: str) -> None:
+    """`Refusal` for what is no model, or no table with the columns of its name."""
+    if annotation in CLASSES and annotation not in {c.__name__ for c in type(value).__mro__}:
+        said = f"expected a model, as mb.{CLASSES[annotation]} gives one"
+        raise Refusal(f"found {type(value).__name__}; {said}", name)
+    if lacking := set(COLUMNS.get(name, ())) - set(getattr(value, "columns", ())):
+        said = f"expected a table with {', '.join(COLUMNS[name])}"
+        raise Refusal(f"found no {', '.join(sorted(lacking))}; {said}", name)
+
+
+def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
+    """Finite numbers of the shape that `SHAPES` has; `sizes` gets those of its axes."""
+    try:
+        found = np.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise Refusal(f"{error}; expected an array of numbers", name) from error
+    axes = SHAPES[name]
+    if axes is not None:
+        pairs = list(zip(axes, found.shape, strict=False))
+        expected = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
+        if len(axes) != found.ndim or any(sizes.setdefault(*pair) != pair[1] for pair in pairs):
+            raise Refusal(f"found shape {found.shape}; expected ({expected})", name)
+    if not np.isfinite(found).all():
+        raise Refusal("found numbers that are not finite; expected finite ones", name)
+    return found
 
 
 def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
