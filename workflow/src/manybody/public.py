@@ -67,7 +67,7 @@ def read_sequences(path: str | Path) -> Sequences:
     """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
     `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
 
-    Raises `manybody.io.parquet.Refused` for a file that is damaged or holds something else.
+    Raises `Refusal` for a file that is damaged or holds something else.
 
     >>> write_sequences("few.parquet", [[0, 1, 2], [2, 1, 0]], vocabulary=3)
     >>> read_sequences("few.parquet").tokens
@@ -87,7 +87,7 @@ def read_text(
     first blocks of L = `length`, at most `sequences`.
 
     The special tokens of a model's own tokenizer, such as [CLS], are part of each block. Raises
-    `manybody.data.SourceError` for a text or a tokenizer that cannot be read.
+    `Refusal` for a text or a tokenizer that cannot be read.
 
     >>> from tokenizers import Tokenizer, models
     >>> Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[])).save("tokenizer.json")
@@ -117,7 +117,7 @@ def write_sequences(
 ) -> None:
     """Writes tokens (N, L) of a vocabulary of |V| as Parquet; `about` is kept as JSON.
 
-    Raises `ValueError` for a wrong shape, type or token.
+    Raises `Refusal` for a wrong shape, type or token.
 
     >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -140,7 +140,7 @@ def read_alignment(
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
     (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are
     taken as proteins only if that is `alphabet_confirmed`. Raises
-    `manybody.data.SourceError` for a file that is not such an alignment.
+    `Refusal` for a file that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
     >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
@@ -162,7 +162,7 @@ def read_alignment(
 def sequence_weights(tokens: ArrayLike, identity: float = 0.8) -> NDArray[np.float64]:
     """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
     agree with it in a share of at least `identity` of the L columns. Their sum is the effective
-    number of sequences. Tokens are at most 127; `ValueError` for others.
+    number of sequences. Raises `Refusal` for tokens above 127.
 
     >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
     array([0.5, 0.5, 1. ])
@@ -186,7 +186,7 @@ def sample_potts(
         p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}     (potts, section 1)
 
     couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal. Raises
-    `ValueError` where they are not. Whether `sweeps` are enough is for the caller to see; the
+    `Refusal` where they are not. Whether `sweeps` are enough is for the caller to see; the
     pipeline's own samples are tested.
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
@@ -213,7 +213,7 @@ def build_model(
 
     architecture: `factored` (sizes `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
     `heads`, `width`, `mlp`) or another of docs/config.md, whose keys are the sizes. `.about.order`
-    is the order of interaction that bounds it, None if nothing does. Raises `ValueError` for an
+    is the order of interaction that bounds it, None if nothing does. Raises `Refusal` for an
     architecture or sizes that there are not.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
@@ -235,7 +235,7 @@ def build_model(
 @checked
 def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
     """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
-    that it kept, in eval mode. Raises `manybody.io.atomic.ArtifactError` if there is none.
+    that it kept, in eval mode. Raises `Refusal` if there is none.
 
     >>> tokens = np.zeros((4, 8), int)
     >>> sizes = dict(layers=1, rank=2, bias=True)
@@ -270,7 +270,7 @@ def train_model(
     AdamW with a cosine schedule on 15 % of the positions, each masked in a copy of its own, or on
     all next tokens (`gpt`); `recipe` changes keys of it, those of `training` in docs/config.md.
     `folder` gets weights, the history of the losses and a manifest for `load_model`; called again
-    with the same arguments, a killed training goes on. Raises `ValueError` for a recipe that does
+    with the same arguments, a killed training goes on. Raises `Refusal` for a recipe that does
     not fit, `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
 
     >>> tokens = np.tile(np.arange(4), (64, 2))  # 0 1 2 3 0 1 2 3
@@ -311,7 +311,7 @@ def losses(model: Model, tokens: ArrayLike) -> NDArray[np.float64]:
 
         loss_n = -(1 / L) sum_i log P(s_i | all others)
 
-    Raises `ValueError` for tokens of another length.
+    Raises `Refusal` for tokens of another length.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> found = losses(model, np.zeros((3, 8), int))
@@ -364,6 +364,7 @@ def spectrum(
     return measure(model, np.asarray(tokens), **given).table.drop(columns="replicates")
 
 
+@checked
 def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) -> Axes:
     """Draws the shares M_k / Var g of a table of `spectrum` by k, one standard error long; hollow
     are upper bounds. Another table on the same `ax` is told apart by `looks`, of matplotlib's
@@ -405,7 +406,7 @@ def sample_clones(
 
     A step proposes a token from the conditional of one position; `energy` is `raw`, or `norm`, with
     log-probabilities for logits (nlp-clones, section 2). The chains' random numbers depend on
-    `seed` and on nothing else. Raises `ValueError` for starts that do not fit the model.
+    `seed` and on nothing else. Raises `Refusal` for starts that do not fit the model.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> sample_clones(model, np.zeros((5, 8), int), sweeps=2).shape
@@ -442,15 +443,25 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
     each position; what is masked has the token |V|, `config.mask_token_id`. Its linear head is not
     that of transformers' BERTs for masked tokens, so no `fill-mask` reads it. A GPT is
     `AutoModelForCausalLM`. With a `tokenizer.json`, `AutoTokenizer` reads it there too. Raises
-    `ValueError` for an architecture that transformers does not have.
+    `Refusal` for an architecture that transformers does not have.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
     >>> sorted(path.name for path in Path("gpt").iterdir())
     ['config.json', 'generation_config.json', 'model.safetensors']
     """
+    from transformers.utils import logging
+
+    if tokenizer is not None and not Path(tokenizer).is_file():
+        raise Refusal(
+            f"found {tokenizer}, which is no file; expected a tokenizer.json", "tokenizer"
+        )
     library = model.as_transformers()
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # of one file that is written
     library.save_pretrained(folder)
+    if shown:
+        logging.enable_progress_bar()
     if tokenizer is not None:
         from transformers import PreTrainedTokenizerFast
 
@@ -466,7 +477,7 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     clone: its manifest, `results/clones/{source}/{clone}/manifest.json`; sequences: the folder of
     its source, `results/sequences/{source}`. `load_dataset(folder, "sweep-20", split="train")`
     reads a saved sweep, and `starts` what the chains started from. Raises
-    `manybody.io.atomic.ArtifactError` for files that do not belong to the clone.
+    `Refusal` for files that do not belong to the clone.
 
     >>> save_dataset("no.json", "folder", "no")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -520,7 +531,7 @@ def fit_couplings(
 
     with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `.model` has
     `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and `couplings` J (L, L,
-    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `ValueError` for tokens or weights
+    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `Refusal` for tokens or weights
     that do not fit.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 1.0, 2000)
@@ -604,7 +615,7 @@ def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,), and energies minus these;
     `.zero_sum()` is the model in that gauge, `.about` what is known of the family. learned: the
     folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises
-    `manybody.data.SourceError` for a file that is no such model.
+    `Refusal` for a file that is no such model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
     >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
@@ -624,7 +635,7 @@ def scan_mutations(model: PairModel, sequence: ArrayLike | None = None) -> NDArr
         h_i(a) - h_i(s_i) + sum_j (J_ij(a, s_j) - J_ij(s_i, s_j))
 
     sequence: tokens (L,), by default those of the family's reference record. nan for changes to a
-    gap, the colour 0, and where the sequence has one. Raises `ValueError` for tokens that do not
+    gap, the colour 0, and where the sequence has one. Raises `Refusal` for tokens that do not
     fit the model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
@@ -643,7 +654,7 @@ def score_contacts(attention: ArrayLike, values: ArrayLike, gap: int | None = No
 
     Columns i < j (from 1); `score`, the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the
     zero-sum gauge, without the colour `gap`; `apc`, the same less F_i. F_.j / F_.. (potts, section
-    5). In nats.
+    5). In nats. Raises `Refusal` for other shapes.
 
     >>> A = np.zeros((1, 4, 4))
     >>> A[0, 0, 3] = A[0, 3, 0] = 1.0
@@ -705,12 +716,17 @@ def replica_loss(gamma: float, ridge: float, alphas: ArrayLike) -> NDArray[np.fl
 
         eps = (1 / gamma + B) / (1 - df2 / alpha)
 
+    Raises `Refusal` for numbers outside these bounds.
+
     >>> replica_loss(2.5, 0.0, [0.5, 2.0]).round(4)  # alpha / (alpha - 1) / gamma above 1
     array([0.8769, 0.8   ])
     """
     from manybody.theory.replica import closed_form
 
-    return closed_form(gamma, ridge, np.asarray(alphas, float))
+    found = np.asarray(alphas, float)
+    if not (found > 0).all():
+        raise Refusal(f"found {found.min():g}; expected numbers above 0", "alphas")
+    return closed_form(gamma, ridge, found)
 
 
 @checked
@@ -723,7 +739,7 @@ def two_layer_thresholds(
     `.first` is the layer (1 or 2) that is learned first, at `.alpha_first` = 1 / lambda; the other
     one at `.alpha_second`, where alpha lambda = 1 along the first one's curve, with its standard
     error `.error` from `scrambles` scramblings of `points` (a power of 2) samples. activation:
-    softmax or linear. A second or two, after ten for compiling.
+    softmax or linear. A second or two, after ten for compiling. Raises `Refusal` for others.
 
     >>> found = two_layer_thresholds(1.0, points=512, scrambles=2)
     >>> found.first, round(found.alpha_first, 4), abs(found.alpha_second - 0.7194) < 0.05

@@ -21,19 +21,23 @@ from manybody.io.options import Block, Count, Inside, NotNegative, Positive, See
 from manybody.io.progress import only_in_notebooks
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import rows_of
+from manybody.models import ARCHITECTURES
 
 P = ParamSpec("P")
 R = TypeVar("R")
-TOKENS = ("tokens", "initial", "train", "validation")
+TOKENS = ("tokens", "initial", "train", "validation", "sequence")
 KINDS = {  # by annotation
     "int": Count,
     "float": number(),
     "bool": bool,
     "str | Path": str | Path,
-    "str | Path | None": str | Path | None,
-    "Mapping[str, object] | None": dict[str, Any] | None,
+    "Mapping[str, object]": dict[str, Any],
 }
-CLASSES = {"Model": "build_model", "PairModel": "load_couplings"}  # and what makes such a thing
+CLASSES = {
+    "Axes": "axes of matplotlib",
+    "Model": "a model, as of build_model",
+    "PairModel": "a pair model, as of load_couplings",
+}
 # Letters of the axes of numbers; those of one letter are equal in a call.
 SHAPES = {
     "alphas": None,
@@ -50,20 +54,22 @@ COLUMNS = {
 NAMED = {
     "activation": Activation,
     "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
+    "architecture": Literal[*ARCHITECTURES],
+    "beta": Positive,
     "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
     "energy": Literal["raw", "norm"],
     "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),
-    "gap": Seed | None,
+    "gap": Seed,
     "identity": number(gt=0, le=1),
     "law": DrawnSpectrum.model_fields["law"].annotation,
     "learning_rate": Positive,
-    "objective": Literal["masked", "next-token"] | None,
+    "objective": Literal["masked", "next-token"],
     "ridge": NotNegative,
     "seed": Seed,
     "skip": Positive,
     "step": Literal["last"] | Seed,
-    "sweeps": Seed | None,
+    "sweeps": Seed,
     "target": Inside,
 }
 
@@ -72,10 +78,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """The function, which raises `Refusal` for an argument that cannot be what it is taken for, and
     shows its progress in a notebook alone."""
     parameters = signature(function).parameters
+    # Those of a default None may be None.
+    plain = {name: one.annotation.removesuffix(" | None") for name, one in parameters.items()}
     kinds = {
-        name: kind
-        for name, one in parameters.items()
-        if (kind := NAMED.get(name, KINDS.get(one.annotation)))
+        name: kind | None if parameters[name].default is None else kind
+        for name, annotation in plain.items()
+        if (kind := NAMED.get(name, KINDS.get(annotation)))
     }
 
     @wraps(function)
@@ -85,26 +93,35 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         given = bound.arguments
         given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
-        for name, one in parameters.items():
-            _check_class(name, given[name], one.annotation)
+        left_out = {n for n, one in parameters.items() if one.default is None is given[n]}
+        there = [name for name in parameters if name not in left_out]
+        for name in there:
+            _check_class(name, given[name], plain[name])
         length = None
-        for name in (name for name in TOKENS if name in given):
+        for name in (name for name in there if name in TOKENS):
             given[name] = _tokens(name, given, length)
-            length = given[name].shape[1]
+            length = given[name].shape[-1]
         sizes = {"N": len(given["tokens"])} if "tokens" in given else {}
-        for name in (name for name in SHAPES if given.get(name) is not None):
+        for name in (name for name in there if name in SHAPES):
             given[name] = _numbers(name, given[name], sizes)
-        with only_in_notebooks():
-            return function(*bound.args, **bound.kwargs)
+        if "q" in sizes and (gap := given.get("gap") or 0) >= sizes["q"]:
+            raise Refusal(f"found {gap}; expected a colour, 0 to {sizes['q'] - 1}", "gap")
+        try:
+            with only_in_notebooks():
+                return function(*bound.args, **bound.kwargs)
+        except ValueError as error:
+            if isinstance(error, Refusal):
+                raise
+            raise Refusal(str(error)) from error
 
     return call
 
 
 def _check_class(name: str, value: Any, annotation: str) -> None:
-    """`Refusal` for what is no model, or no table with the columns of its name."""
-    if annotation in CLASSES and annotation not in {c.__name__ for c in type(value).__mro__}:
-        said = f"expected a model, as mb.{CLASSES[annotation]} gives one"
-        raise Refusal(f"found {type(value).__name__}; {said}", name)
+    """`Refusal` for what is of another class, or no table with the columns of its name."""
+    found = type(value)
+    if annotation in CLASSES and annotation not in {one.__name__ for one in found.__mro__}:
+        raise Refusal(f"found {found.__name__}; expected {CLASSES[annotation]}", name)
     if lacking := set(COLUMNS.get(name, ())) - set(getattr(value, "columns", ())):
         said = f"expected a table with {', '.join(COLUMNS[name])}"
         raise Refusal(f"found no {', '.join(sorted(lacking))}; {said}", name)
@@ -128,12 +145,15 @@ def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
 
 
 def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
-    """The tokens of this name as rows of `length`, or of the length and |V| of the model."""
+    """The tokens of this name as rows of `length`, or of the length and |V| of the model; a
+    `sequence` is one row."""
     model, vocabulary, causal = given.get("model"), given.get("vocabulary"), False
     if model is not None:
-        vocabulary, length, causal = model.vocabulary, model.length, model.about.causal
+        vocabulary, length = model.vocabulary, model.length
+        causal = getattr(model.about, "causal", False)
+    one = name == "sequence"
     try:
-        rows = rows_of(given[name], vocabulary)
+        rows = rows_of([given[name]] if one else given[name], vocabulary)
     except ValueError as error:
         raise Refusal(str(error), name) from error
     if not len(rows) and "path" not in given:
@@ -145,7 +165,7 @@ def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
             f"cut them, or build the model for theirs",
             name,
         )
-    return rows
+    return rows[0] if one else rows
 
 
 def check(kinds: dict[str, Any], values: dict[str, Any]) -> None:
