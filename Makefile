@@ -84,5 +84,6 @@ $(INSIDE) ruff check
 $(INSIDE) ruff format --check
 $(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
 $(INSIDE) snakefmt --check Snakefile workflow/rules
+$(INSIDE) mypy
 $(INSIDE) snakemake --lint
 endef

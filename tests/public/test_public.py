@@ -14,7 +14,7 @@ import pytest
 from repository import ROOT
 
 import manybody as mb
-from manybody import public
+from manybody import command, public
 from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
 
@@ -65,19 +65,16 @@ def test_public_signatures_are_typed():
         assert all(isinstance(kind, str) and "Any" not in kind for kind in kinds), name
 
 
-def lines_of(page):
-    """Python of a page of docs, with its fences."""
-    return re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-
-
 @pytest.mark.long
 def test_what_the_page_shows_runs(tmp_path, monkeypatch):
     import matplotlib
 
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
-    found = lines_of(ROOT / "docs" / "python.md")
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    found = re.findall(r"^```pycon\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(found) == 3
+    assert command.main(["example"]) == 0
     said = []
     shown = doctest.DocTestParser().get_doctest("\n".join(found), {}, "python.md", None, 0)
     failed, tried = doctest.DocTestRunner().run(shown, out=said.append)

@@ -323,7 +323,8 @@ def losses(model: Model, tokens: ArrayLike) -> NDArray[np.float64]:
     from manybody.models.objectives import sequence_sums
 
     sums = sequence_sums(model, torch.from_numpy(np.asarray(tokens, np.int64)))
-    return (sums.loss_sum / sums.predictions).numpy()
+    found: NDArray[np.float64] = (sums.loss_sum / sums.predictions).numpy()
+    return found
 
 
 @checked
@@ -361,7 +362,8 @@ def spectrum(
 
     given: dict[str, Any] = {"special": model.special, **options}
     given |= dict(orders=orders, law=law, forwards=forwards, seed=seed)
-    return measure(model, np.asarray(tokens), **given).table.drop(columns="replicates")
+    found: pd.DataFrame = measure(model, np.asarray(tokens), **given).table
+    return found.drop(columns="replicates")
 
 
 @checked
@@ -391,6 +393,7 @@ def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) 
         style.dots(ax, rows["order"], rows["share"], yerr=rows["share_se"], mfc=face, **given)
         given.pop("label", None)
     ax.set_yscale("log")
+    ax.margins(x=0.3)
     ax.set(xlabel="k", ylabel="$M_k$ / Var g", xticks=found["order"].unique())
     return ax
 
@@ -432,7 +435,8 @@ def sample_clones(
             numbers = range(first, min(first + INTERVAL, sweeps + 1))
             advance(chains, *draws.sweeps(numbers), initial)
             chains.rebuild()
-        return chains.tokens.cpu().numpy()
+    found: NDArray[np.int64] = chains.tokens.cpu().numpy()
+    return found
 
 
 @checked
@@ -509,7 +513,8 @@ def load_pretrained(
     """
     from manybody.models.pretrained.network import Pretrained
 
-    return Pretrained.open(folder, length, objective).to(device).eval()
+    model: Model = Pretrained.open(folder, length, objective).to(device).eval()
+    return model
 
 
 # --- Couplings -----------------------------------------------------------------------------------
@@ -701,6 +706,7 @@ def plot_contacts(
     maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
     ax = ax or pyplot.gca()
     contacts.draw_map(ax.figure, ax, contacts.tables_of(maps, {"seed": 0}, truth, separation))
+    ax.set_title("")
     return ax
 
 
