@@ -278,6 +278,39 @@ def test_arguments_are_refused_as_keys_of_the_config_are(call, said, tmp_path, m
     assert not list(tmp_path.iterdir())
 
 
+def test_plots_draw_what_is_in_the_tables():
+    from matplotlib.figure import Figure
+
+    left, right = Figure().subplots(1, 2)
+    scores = mb.score_contacts(np.random.default_rng(0).normal(size=(1, 5, 5)), np.eye(3)[None])
+    known = np.eye(5, k=-1, dtype=bool)
+    assert mb.plot_contacts(scores, left, known) is left
+    upper, marks = (image.get_array() for image in left.images)
+    i, j = scores["i"] - 1, scores["j"] - 1
+    np.testing.assert_allclose(upper[i, j], scores["apc"])
+    np.testing.assert_array_equal(marks.filled(-1) == 1, known)
+    rows = [("Var g", 0, 1.0, 0.1, "measured"), ("M", 1, 0.5, 0.1, "measured")]
+    rows += [("M", 2, 0.01, 0.005, "upper bound")]
+    table = pd.DataFrame(rows, columns=["quantity", "order", "share", "share_se", "state"])
+    assert mb.plot_spectrum(table, right, color="k", label="a model") is right
+    drawn = {tuple(line.get_xydata()[0]): line.get_mfc() for line in right.lines}
+    assert drawn == {(1.0, 0.5): "k", (2.0, 0.01): "white"}
+    bars = [bar.get_segments()[0][:, 1] for bar in right.collections]
+    np.testing.assert_allclose(bars, [[0.4, 0.6], [0.005, 0.015]])
+    assert right.get_legend_handles_labels()[1] == ["a model"]
+
+
+def test_boltzmann_learning_takes_weights_into_both_fits(monkeypatch):
+    from manybody.training import boltzmann, pair_fit
+
+    monkeypatch.setattr(boltzmann, "learn", lambda *given, **settings: (given, settings))
+    tokens, weights = np.array([[0, 0], [1, 1], [2, 2], [0, 1]]), np.array([1, 2, 0.5, 0])
+    given, settings = mb.fit_boltzmann("folder", tokens, 3, weights, seed=5, chains=64)
+    np.testing.assert_array_equal(given[0].couplings, pair_fit.fit(tokens, 3, weights).couplings)
+    np.testing.assert_array_equal(given[2], weights)
+    assert (given[3], settings["seed"], settings["chains"]) == ("folder", 5, 64)
+
+
 RELOADED = """
 import sys, numpy as np, torch, transformers
 sys.modules["manybody"] = None  # which refuses its import

@@ -479,5 +479,8 @@ def example(folder: Path) -> None:
 
     shutil.copytree(Path(__file__).with_name("example"), folder)
     quoted = shlex.quote(str(folder))
-    print(f"manybody family {quoted}/family.fasta --structure {quoted}/family.db")
-    print(f"manybody spectrum {quoted}/model --text {quoted}/text.txt --length 16 --forwards 2000")
+    print(
+        f"manybody family {quoted}/family.fasta --structure {quoted}/family.db",
+        f"manybody spectrum {quoted}/model --text {quoted}/text.txt --length 16 --forwards 2000",
+        sep="\n",
+    )

@@ -392,9 +392,7 @@ def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) 
         rows = found[found["state"] == state]
         style.dots(ax, rows["order"], rows["share"], yerr=rows["share_se"], mfc=face, **given)
         given.pop("label", None)
-    ax.set_yscale("log")
-    ax.margins(x=0.3)
-    ax.set(xlabel="k", ylabel="$M_k$ / Var g", xticks=found["order"].unique())
+    ax.set(yscale="log", xmargin=0.3, xlabel="k", ylabel="$M_k$ / Var g", xticks=found["order"])
     return ax
 
 
@@ -587,8 +585,9 @@ def fit_boltzmann(
     given = np.asarray(tokens)
     weights = None if sequence_weights is None else np.asarray(sequence_weights)
     start = pair_fit.fit(given, vocabulary, weights, threads=threads)
-    settings: dict[str, Any] = dict(target=target, chains=chains, seed=seed, threads=threads)
-    return boltzmann.learn(start, given, weights, folder, **settings)
+    return boltzmann.learn(
+        start, given, weights, folder, target=target, chains=chains, seed=seed, threads=threads
+    )
 
 
 @checked

@@ -93,8 +93,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         given = bound.arguments
         given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
-        left_out = {n for n, one in parameters.items() if one.default is None is given[n]}
-        there = [name for name in parameters if name not in left_out]
+        there = [n for n, v in given.items() if v is not None or parameters[n].default is not None]
         for name in there:
             _check_class(name, given[name], plain[name])
         length = None
@@ -107,11 +106,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         if "q" in sizes and (gap := given.get("gap") or 0) >= sizes["q"]:
             raise Refusal(f"found {gap}; expected a colour, 0 to {sizes['q'] - 1}", "gap")
         try:
-            with only_in_notebooks():
-                return function(*bound.args, **bound.kwargs)
+            return only_in_notebooks(function, *bound.args, **bound.kwargs)
+        except Refusal:
+            raise
         except ValueError as error:
-            if isinstance(error, Refusal):
-                raise
             raise Refusal(str(error)) from error
 
     return call
@@ -119,9 +117,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _check_class(name: str, value: Any, annotation: str) -> None:
     """`Refusal` for what is of another class, or no table with the columns of its name."""
-    found = type(value)
-    if annotation in CLASSES and annotation not in {one.__name__ for one in found.__mro__}:
-        raise Refusal(f"found {found.__name__}; expected {CLASSES[annotation]}", name)
+    if annotation in CLASSES and annotation not in {one.__name__ for one in type(value).__mro__}:
+        raise Refusal(f"found {type(value).__name__}; expected {CLASSES[annotation]}", name)
     if lacking := set(COLUMNS.get(name, ())) - set(getattr(value, "columns", ())):
         said = f"expected a table with {', '.join(COLUMNS[name])}"
         raise Refusal(f"found no {', '.join(sorted(lacking))}; {said}", name)
@@ -133,11 +130,10 @@ def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
         found = np.asarray(value, float)
     except (TypeError, ValueError) as error:
         raise Refusal(f"{error}; expected an array of numbers", name) from error
-    axes = SHAPES[name]
-    if axes is not None:
-        pairs = list(zip(axes, found.shape, strict=False))
+    if axes := SHAPES[name]:
         expected = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
-        if len(axes) != found.ndim or any(sizes.setdefault(*pair) != pair[1] for pair in pairs):
+        known = [sizes.setdefault(*pair) for pair in zip(axes, found.shape, strict=False)]
+        if len(axes) != found.ndim or known != list(found.shape):
             raise Refusal(f"found shape {found.shape}; expected ({expected})", name)
     if not np.isfinite(found).all():
         raise Refusal("found numbers that are not finite; expected finite ones", name)

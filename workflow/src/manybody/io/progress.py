@@ -3,9 +3,8 @@
 import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -24,14 +23,11 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-@contextmanager
-def only_in_notebooks() -> Iterator[None]:
-    """A context in which progress is shown to whoever sits at a notebook, and nowhere else."""
-    token = SHOWN.set(in_notebook())
-    try:
-        yield
-    finally:
-        SHOWN.reset(token)
+def only_in_notebooks(function: Callable, *values, **named):
+    """Calls a function whose progress is shown in a notebook, and nowhere else."""
+    context = copy_context()
+    context.run(SHOWN.set, in_notebook())
+    return context.run(function, *values, **named)
 
 
 class Progress:
