@@ -88,5 +88,6 @@ $(INSIDE) ruff check
 $(INSIDE) ruff format --check
 $(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
 $(INSIDE) snakefmt --check Snakefile workflow
+$(INSIDE) mypy
 $(INSIDE) snakemake --lint
 endef
