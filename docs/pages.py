@@ -8,6 +8,7 @@ section for each name of `manybody.public.__all__`.
 import csv
 import inspect
 import re
+import shutil
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,7 @@ from manybody.pipeline.sources import Sources
 DOCS = Path(__file__).resolve().parent
 ROOT, GALLERY, MADE = DOCS.parent, DOCS / "gallery", DOCS / "generated"
 ON_TOP = ("README", "CONTRIBUTING", "CHANGELOG")
+OTHERS = "Other runs"
 SMALL = (480, 480)  # pixels of a picture in the list
 FAMILY = ("potts", "contacts")  # what draws the contact maps of `manybody family`
 CONTACTS = (
@@ -79,12 +81,13 @@ class Picture(NamedTuple):
         return next((name for name in known if name[0] == first), (*known, FAMILY)[0])
 
     @property
-    def title(self) -> str:
-        return "/".join(self.name) if self.overlays else f"family {self.path.stem}"
+    def group(self) -> str:
+        return self.name[0] if self.overlays == ["config/config.yaml"] else OTHERS
 
     @property
-    def group(self) -> str:
-        return self.name[0] if self.overlays == ["config/config.yaml"] else "Other runs"
+    def title(self) -> str:
+        run = Path(self.overlays[-1]).stem if self.overlays else f"family {self.path.stem}"
+        return "/".join(self.name) + (f" ({run})" if self.group == OTHERS else "")
 
     @property
     def caption(self) -> str:
@@ -133,15 +136,17 @@ class Picture(NamedTuple):
 
 
 def pictures() -> list[Picture]:
-    """The pictures of docs/gallery."""
+    """The pictures of docs/gallery, the demo's first, in the order of the papers."""
     with (GALLERY / "runs.csv").open(encoding="utf-8", newline="") as opened:
-        return [Picture(**row) for row in csv.DictReader(opened)]
+        found = [Picture(**row) for row in csv.DictReader(opened)]
+    return sorted(found, key=lambda one: [*papers.PAPERS, OTHERS].index(one.group))
 
 
 def write() -> None:
-    """Writes docs/generated; a page that stays as it is keeps its time and is not read again."""
+    """Writes docs/generated anew."""
     shown, made = pictures(), MADE / "gallery"
-    made.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(MADE, ignore_errors=True)
+    made.mkdir(parents=True)
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(DOCS / "templates"), trim_blocks=True, lstrip_blocks=True
     )
@@ -161,11 +166,7 @@ def write() -> None:
     decisions = (DOCS / "decisions.md").exists()
     pages[MADE / "development.rst"] = "development.rst", {"names": on_top, "decisions": decisions}
     for path, (template, given) in pages.items():
-        text = templates.get_template(template).render(given)
-        if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-    for path in {*MADE.rglob("*.rst"), *MADE.rglob("*.md")} - set(pages):
-        path.unlink()
+        path.write_text(templates.get_template(template).render(given), encoding="utf-8")
 
 
 def as_restructured_text(app, what, name, thing, options, lines: list[str]) -> None:
@@ -179,10 +180,10 @@ def as_restructured_text(app, what, name, thing, options, lines: list[str]) -> N
 
     parts = "\n".join(lines).split("\n\n")
     for place, part in enumerate(parts):
-        if not part.startswith((" ", ">>>")):
+        if part.startswith(" "):  # an equation
+            parts[place] = f"::\n\n{part}"
+        elif not part.startswith(">>>"):
             parts[place] = re.sub(r"`([^`]+)`|([*|_])", marked, part)
-            if place + 1 < len(parts) and parts[place + 1].startswith(" "):
-                parts[place] += ":"  # what follows is an equation
     lines[:] = "\n\n".join(parts).split("\n")
 
 
