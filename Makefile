@@ -73,6 +73,7 @@ docs: env ## the documentation, to build/docs/index.html; links out of it are li
 	  "$$VENV/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps \
 	    --require-hashes --only-binary :all: --target "$$VENV/docs" -r "$$LOCKS/docs.txt" && \
 	  cp "$$LOCKS/docs.txt" "$$VENV/docs"; }
+	@rm -rf build/docs
 	@$(INSIDE) PYTHONPATH="$$VENV/docs:workflow/src" \
 	  python -m sphinx -q -E -W --keep-going -n -d build/doctrees docs build/docs
 	@grep -rhoE --include='*.html' 'href="https?://[^"]*' build/docs | cut -c7- | sort -u

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -28,7 +29,9 @@ for (const page of {pages}) {{
   const broken = [];
   for (const picture of page_.images) {{
     picture.loading = "eager";
-    await picture.decode().catch(() => broken.push(picture.src));
+    if (!picture.complete)
+      await new Promise(ended => {{ picture.onload = picture.onerror = ended; }});
+    if (!picture.naturalWidth) broken.push(picture.src);
   }}
   if (page.includes("?q="))
     await new Promise(searched => setTimeout(searched, 5000));
@@ -50,8 +53,9 @@ def site() -> Path:
     if not PACKAGES.exists():
         pytest.skip("no Sphinx in the environment: `make docs` installs it")
     out = ROOT / "build" / "docs"
+    shutil.rmtree(out, ignore_errors=True)
     path = os.pathsep.join(map(str, (PACKAGES, ROOT / "workflow" / "src")))
-    command = [sys.executable, "-m", "sphinx", "-q", "-E", "-a", "-W", "--keep-going", "-n"]
+    command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "-n"]
     built = subprocess.run(
         [*command, "-d", "build/doctrees", "docs", out],
         cwd=ROOT,
@@ -84,7 +88,8 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages(site) -> dict[Path, Page]:
-    return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    written = [path for path in site.rglob("*.html") if site / "_static" not in path.parents]
+    return {path: Page(path.read_text(encoding="utf-8")) for path in written}
 
 
 def test_no_link_inside_is_dead(site, pages):
@@ -93,8 +98,9 @@ def test_no_link_inside_is_dead(site, pages):
         for link in page.links:
             if re.match(r"[a-z]+:", link):
                 continue
-            file, name = urldefrag(link)
-            target = (path.parent / unquote(file)).resolve() if file else path
+            address, name = urldefrag(link)
+            file = unquote(address.partition("?")[0])
+            target = (path.parent / file).resolve() if file else path
             followed += 1
             if not target.exists() or (name and unquote(name) not in pages[target].names):
                 dead.append((str(path.relative_to(site)), link))
@@ -128,11 +134,11 @@ def test_the_figures_of_the_demo_have_their_own_claims(site):
     assert len(said) == 6
 
 
-def test_every_public_name_is_described_with_an_example(site, pages):
-    path = site / "generated" / "api.html"
-    assert {f"manybody.{name}" for name in public.__all__} <= pages[path].names
-    text = path.read_text(encoding="utf-8")
-    assert text.count('class="highlight-pycon') >= len(public.__all__)
+def test_every_public_name_is_described_with_an_example(site):
+    text = (site / "generated" / "api.html").read_text(encoding="utf-8")
+    described = re.split(r'<dt class="sig sig-object py" id="manybody\.(\w+)">', text)[1:]
+    assert described[::2] == public.__all__
+    assert all("&gt;&gt;&gt;" in section for section in described[1::2])
 
 
 def test_files_outside_docs_are_words_or_lead_into_the_repository(site, pages):
@@ -148,16 +154,17 @@ def test_it_fits_loads_and_asks_for_nothing(site, pages, tmp_path, width, flags)
     shown = [*(f"file://{path}" for path in pages), search]
     frame = tmp_path / "frame.html"
     frame.write_text(FRAME.format(width=width, pages=json.dumps(shown)), encoding="utf-8")
-    wide = ("--window-size=1400,1000", "--allow-file-access-from-files")
+    wide = ("--window-size=1400,1000", "--disable-web-security")
     said = chromium(tmp_path, frame, *wide, "--virtual-time-budget=600000", *flags)
     found = json.loads(re.search(r"<body>(\{.*\})</body>", said, re.DOTALL)[1])
     assert set(found) == set(shown)
     assert {page: one for page, one in found.items() if one["width"] > one["window"]} == {}
     assert {one["window"] for one in found.values()} == {width}
     assert [one["broken"] for one in found.values() if one["broken"]] == []
-    assert sum(one["pictures"] for one in found.values()) > 80
+    drawn = len(list((ROOT / "docs" / "gallery").rglob("*.png")))
+    assert sum(one["pictures"] for one in found.values()) > 2 * drawn
     assert {tag for one in found.values() for tag in one["sideways"]} <= {"PRE"}
-    assert len({one["ground"] for one in found.values()}) == 1
-    assert (found[search]["ground"] < "rgb(1") == (found[search]["ground"] == "rgb(20, 24, 30)")
+    (ground,) = {one["ground"] for one in found.values()}
+    assert (max(map(int, re.findall(r"\d+", ground))) < 50) == bool(flags)
     assert len(found[search]["hits"]) > 3
     assert not asks(tmp_path)
