@@ -74,7 +74,7 @@ docs: env ## the documentation, to build/docs/index.html; links out of it are li
 	    --require-hashes --only-binary :all: --target "$$VENV/docs" -r "$$LOCKS/docs.txt" && \
 	  cp "$$LOCKS/docs.txt" "$$VENV/docs"; }
 	@rm -rf build/docs
-	@$(INSIDE) PYTHONPATH="$$VENV/docs:workflow/src" \
+	@$(INSIDE) PYTHONPATH="$$VENV/docs:docs:workflow/src" \
 	  python -m sphinx -q -E -W --keep-going -n -d build/doctrees docs build/docs
 	@grep -rhoE --include='*.html' 'href="https?://[^"]*' build/docs | cut -c7- | sort -u
 
