@@ -14,7 +14,7 @@ export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
 INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures gallery resume why prune archive test test-system test-all config lock audit
+.PHONY: help env figures gallery resume why prune archive test test-system test-all config docs lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,17 @@ test-all: env ## format, lint and all tests, with the slow ones (hours)
 
 config: env ## the editors' schema, docs/config.md and docs/results.md anew
 	$(INSIDE) PYTHONPATH=workflow/src:workflow python workflow/schemas/document.py
+
+# Installed once, from a package index; then nothing is fetched, and no notebook is executed.
+docs: env ## the documentation, to build/docs/index.html; links out of it are listed
+	@cmp -s "$$LOCKS/docs.txt" "$$VENV/docs/docs.txt" || { rm -rf "$$VENV/docs" && \
+	  "$$VENV/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps \
+	    --require-hashes --only-binary :all: --target "$$VENV/docs" -r "$$LOCKS/docs.txt" && \
+	  cp "$$LOCKS/docs.txt" "$$VENV/docs"; }
+	@rm -rf build/docs
+	@$(INSIDE) PYTHONPATH="$$VENV/docs:docs:workflow/src" \
+	  python -m sphinx -q -E -W --keep-going -n -d build/doctrees docs build/docs
+	@grep -rhoE --include='*.html' 'href="https?://[^"]*' build/docs | cut -c7- | sort -u
 
 lock: env ## the locks, conda environments and Dockerfile anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
