@@ -14,7 +14,7 @@ export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
 INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures gallery resume why prune test test-system test-all config docs lock audit
+.PHONY: help env figures gallery resume why prune archive test test-system test-all config docs lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ help: ## this list
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip finds'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
-	@echo '  RESULTS=results the folder of results that resume and prune look at'
+	@echo '  RESULTS=results the folder of results that resume, prune and archive look at'
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
@@ -53,6 +53,9 @@ why: env ## what would run, in groups, and what has changed since it last ran
 prune: env ## what the store holds that no figure uses now; ARGS=--remove removes it
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.store "$$RESULTS" $(ARGS)
 
+archive: env ## what runs found as one file for a DOI; ARGS="results/order ..." adds runs
+	@$(INSIDE) PYTHONPATH=workflow/src python workflow/archive.py build/manybody-results.zip "$$RESULTS" $(ARGS)
+
 test: env ## format, lint and the quick tests (3 minutes)
 	$(check)
 	$(TESTS) --part everyday -m 'not slow' $(ARGS)
@@ -78,8 +81,9 @@ docs: env ## the documentation, to build/docs/index.html; links out of it are li
 	  python -m sphinx -q -E -W --keep-going -n -d build/doctrees docs build/docs
 	@grep -rhoE --include='*.html' 'href="https?://[^"]*' build/docs | cut -c7- | sort -u
 
-lock: env ## the locks and conda environments anew, from envs/requirements.in
+lock: env ## the locks, conda environments and Dockerfile anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
+	PATH="$(CURDIR)/envs:$$VIRTUAL_ENV/bin:$$PATH" snakemake --containerize > Dockerfile
 
 # Needs a package index for the two tools, which get an environment of their own, and pypi.org for
 # what is known to be vulnerable; versions are the same in both locks.
@@ -94,6 +98,7 @@ define check
 $(INSIDE) ruff check
 $(INSIDE) ruff format --check
 $(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
-$(INSIDE) snakefmt --check Snakefile workflow/rules
+$(INSIDE) snakefmt --check Snakefile workflow
+$(INSIDE) mypy
 $(INSIDE) snakemake --lint
 endef
