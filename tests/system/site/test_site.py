@@ -38,7 +38,7 @@ for (const page of {pages}) {{
   found[page] = {{
     window: frame.contentWindow.innerWidth, width: root.scrollWidth, broken,
     pictures: page_.images.length, ground: style(page_.body).backgroundColor,
-    sideways: [...page_.querySelectorAll("article *")].filter(e =>
+    sideways: [...page_.body.querySelectorAll("*")].filter(e =>
       e.scrollWidth > e.clientWidth + 1 && ["auto", "scroll"].includes(style(e).overflowX))
       .map(e => e.tagName),
     hits: [...page_.querySelectorAll("#search-results a")].map(e => e.textContent),
