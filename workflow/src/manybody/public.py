@@ -372,7 +372,7 @@ def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) 
     are upper bounds. Another table on the same `ax` is told apart by `looks`, of matplotlib's
     `errorbar`, such as `color` and `label`.
 
-    ax: matplotlib's, by default the current one; returned. Raises `Refusal` for another table.
+    ax: matplotlib's, by default of a new figure; returned. Raises `Refusal` for another table.
 
     >>> import matplotlib.pyplot as plt, pandas as pd
     >>> rows = [("M", 1, 0.7, 0.02, "measured"), ("M", 2, 0.004, 0.001, "upper bound")]
@@ -385,7 +385,7 @@ def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) 
 
     from manybody.papers import style
 
-    ax = ax or pyplot.gca()
+    ax = ax or pyplot.figure().add_subplot()
     found = table[table["quantity"] == "M"]
     given: dict[str, Any] = {"color": style.ORDERS[2], **looks}
     for state, face in (("measured", None), ("upper bound", "white")):
@@ -704,7 +704,7 @@ def plot_contacts(
         truth = contacts.Truth(near | near.T, ~np.eye(length, dtype=bool))
     columns = {"corrected": "apc", "as it is": "score"}
     maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
-    ax = ax or pyplot.gca()
+    ax = ax or pyplot.figure().add_subplot()
     contacts.draw_map(ax.figure, ax, contacts.tables_of(maps, {"seed": 0}, truth, separation))
     ax.set_title("")
     return ax
