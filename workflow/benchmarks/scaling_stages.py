@@ -1,0 +1,484 @@
+"""The stages whose growth `scaling` measures, each beside the count of its operations.
+
+A stage is made of sizes, and is the call that is timed with the number of its operations:
+multiplications and additions of one kind, up to a common factor, as the docstrings of the package
+have them. L is `length`, |V| `vocabulary`, d the rank or width, n the layers, C the chains, N the
+sequences, m the masked copies of a sequence. Weights and tokens are random; what changes a colour
+or is accepted is counted where it decides the cost.
+"""
+
+import tempfile
+from collections.abc import Callable
+from math import comb
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from benchmarks.clones import realistic
+from benchmarks.gibbs import SOURCE
+from benchmarks.recipes import ADAM
+from benchmarks.sequences import paragraphs
+from manybody import models
+from manybody.data import documents, gibbs, many_body, pair_gibbs, tokenizer
+from manybody.data.documents import Documents, Piece
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.potts import contact_map
+from manybody.data.vector_loops import LANES
+from manybody.io import sequences as files
+from manybody.io.devices import accelerated
+from manybody.io.seeds import run_settings
+from manybody.measure import losses, maps, spectrum as spectra
+from manybody.models.objectives import copies_per_sequence
+from manybody.sampling import footprint
+from manybody.sampling.backends import open_chains
+from manybody.sampling.metropolis import advance
+from manybody.sampling.redraw import redraw
+from manybody.theory.multi_index import gamp
+from manybody.theory.multi_index.samples import Setting, averages, draws
+from manybody.training import loop, pair_fit
+from manybody.training.batches import Batches
+from manybody.training.learner import Learner
+
+Work = tuple[Callable[[], object], float]  # what is timed, and its operations
+SWEEPS = 16  # of the samplers of data
+STEPS = 8  # of all chains
+AGREEMENT = 0.02  # of two tokens: nearly all proposals change one
+
+
+class Stage(NamedTuple):
+    """`made(**sizes)` at `sizes`, in which one after another takes the four values of `grown`.
+
+    because: by what grows, why its measured exponent is not that of the count.
+    """
+
+    made: Callable[..., Work]
+    sizes: dict
+    grown: dict[str, tuple]
+    because: dict[str, str] = {}
+
+
+def tokens_of(sequences: int, length: int, vocabulary: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, vocabulary, (sequences, length))
+
+
+def tokenisation(megabytes: float) -> Work:
+    """Each word is looked up, and its pieces are joined: as many operations as characters."""
+    folder = tempfile.TemporaryDirectory()
+    place = Path(folder.name)
+    with documents.writer(place / "text.parquet", {}) as writer:
+        for text in paragraphs(megabytes, 0):
+            writer.add(Piece(text, True))
+    tokenizer.train(place / "text.parquet", 400, place / "tokenizer.json")
+
+    def work() -> None:
+        given = place / "text.parquet", place / "tokenizer.json"
+        tokenizer.encode_split(*given, 16, Path(folder.name) / "sequences.parquet", {})
+
+    return work, Documents(place / "text.parquet").characters
+
+
+def many_body_data(length: int, vocabulary: int, chains: int) -> Work:
+    """k = 4. A visit takes |V| exponentials. One that changes the colour takes the difference of two
+    rows of U for all bins of two colours, sums J over the pairs of other sites, for L sites at
+    once, and applies |V| rows to the bins that hold a pair, as many as random pairs fill."""
+    drawn = dict(length=length, vocabulary=vocabulary, logit_scale=1.0)
+    drawn["colours"] = SOURCE["couplings"]
+    hamiltonian, _ = many_body.draw({**SOURCE, **drawn})
+    stream = np.random.SeedSequence(1)
+
+    def work() -> np.ndarray:
+        return gibbs.sample(hamiltonian, chains, SWEEPS, stream)[1]
+
+    padded, pairs = -(-length // LANES) * LANES, comb(length - 1, 2)
+    bins = comb(vocabulary + 1, 2)
+    held = bins * (1 - (1 - 1 / bins) ** pairs)
+    change = 2 * padded * (pairs + vocabulary * held) + 2 * vocabulary * bins
+    return work, chains * SWEEPS * length * (20 * vocabulary + work().mean() * change)
+
+
+def potts_data(length: int, vocabulary: int, chains: int) -> Work:
+    """A visit draws from |V| weights; one that changes the colour multiplies the weights of its
+    neighbours, in rows padded to vectors, by two rows."""
+    rng = np.random.default_rng(0)
+    colours = rng.normal(size=(vocabulary, vocabulary))
+    hamiltonian = Hamiltonian(contact_map(length), (colours + colours.T) / 2, beta=0.5)
+
+    def work() -> np.ndarray:
+        stream = np.random.SeedSequence(1)
+        return pair_gibbs.sample(hamiltonian, chains, 4 * SWEEPS, stream).changed
+
+    width = -(-vocabulary // LANES) * LANES
+    neighbours = np.count_nonzero(hamiltonian.couplings) / length
+    change = 2 * neighbours * width
+    return work, chains * 4 * SWEEPS * length * (width + work().mean() * change)
+
+
+def trained(description: dict, sequences: int, masks: float | str, objective: str = "masked"):
+    """A step of a batch of `sequences`."""
+    copies = copies_per_sequence(description["length"], masks) if objective == "masked" else 1
+    recipe = ADAM | dict(batch=sequences * copies, masks=masks, objective=objective)
+    recipe |= dict(steps=1000, learning_rate=1e-3)
+    tokens = tokens_of(2 * sequences, description["length"], description["vocabulary"])
+    with accelerated("cpu", "float32", 1) as accelerator:
+        batches = Batches(*tokens.shape, recipe, seed=0)
+        settings = run_settings({}, description, recipe, 0, 0, "")
+        learner = Learner(settings, tokens, batches.divisor, accelerator)
+    return lambda: learner.step(1, batches.at(1))
+
+
+def factored(layers: int, length: int, vocabulary: int, rank: int | None) -> dict:
+    return dict(
+        architecture="factored", layers=layers, length=length, vocabulary=vocabulary, rank=rank
+    )
+
+
+def small_training(layers: int, length: int, vocabulary: int, sequences: int) -> Work:
+    """Full V, all L masks, compiled: products L^2 |V| and L |V|^2, forward and back, and passes
+    over L |V| numbers (exponentials count 20). Two layers: once; three: for each of L copies."""
+    mixing, values, passes = (9, 2, 50) if layers == 2 else (3 * length, 3 * length, 15 * length)
+    each = mixing * length**2 * vocabulary + (values + 4) * length * vocabulary**2
+    work = trained(factored(layers, length, vocabulary, None), sequences, "all")
+    return work, sequences * (each + (passes + 30) * length * vocabulary)
+
+
+def two_layer_training(length: int, vocabulary: int, rank: int, sequences: int) -> Work:
+    """Values P Q. Z = A (Q x) P, once; its products with m rows; G, Q and P of m features; and the
+    squared gradients of all parameters."""
+    m = copies_per_sequence(length, 0.15)
+    each = length**2 * rank + length * rank * vocabulary + 2 * m * length * vocabulary
+    each += 3 * m * vocabulary * rank
+    work = trained(factored(2, length, vocabulary, rank), sequences, 0.15)
+    return work, sequences * each
+
+
+def deep_training(layers: int, length: int, vocabulary: int, rank: int, sequences: int) -> Work:
+    """In each copy the L |V| squares of a layer come from d numbers, twice as they are made again
+    on the way back, are passed over 8 times, and are read by each later layer; gradients of a
+    product take two. Between them layers mix L x L positions; then Q and P of one feature."""
+    squares, later = layers - 1, (layers - 1) * (layers - 2) // 2
+    each = length * vocabulary * (squares * (4 * rank + 8) + 3 * later * rank)
+    each += 3 * (layers - 2) * length**2 * rank + 6 * vocabulary * rank
+    work = trained(factored(layers, length, vocabulary, rank), sequences, 0.15)
+    return work, sequences * copies_per_sequence(length, 0.15) * each
+
+
+def encoder(name: str, layers: int, length: int, vocabulary: int, width: int) -> dict:
+    sizes = dict(layers=layers, length=length, vocabulary=vocabulary)
+    return dict(architecture=name, heads=4, width=width, mlp=2 * width, **sizes)
+
+
+def encoder_layer(rows: int, seen: int, width: int) -> int:
+    """Of `rows` that see `seen` rows: attention, its output and an MLP of twice the width."""
+    return rows * (2 * seen * width + width**2 + 4 * width**2)
+
+
+def masked_rows(layers: int, length: int, vocabulary: int, width: int) -> tuple[int, int]:
+    """Operations of a masked copy, whose last layer has one row beside its keys and values, and
+    those of the first layer's queries, keys and values, which the copies of a sequence share."""
+    inner = (layers - 1) * encoder_layer(length, length, width)
+    inner += (layers - 2) * 3 * length * width**2 + 2 * length * width**2
+    return inner + encoder_layer(1, length, width) + vocabulary * width, 3 * length * width**2
+
+
+def bert_training(layers: int, length: int, vocabulary: int, width: int, sequences: int) -> Work:
+    copy, shared = masked_rows(layers, length, vocabulary, width)
+    work = trained(encoder("bert", layers, length, vocabulary, width), sequences, 0.15)
+    return work, sequences * (copies_per_sequence(length, 0.15) * copy + shared)
+
+
+def gpt_training(layers: int, length: int, vocabulary: int, width: int, sequences: int) -> Work:
+    each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
+    work = trained(encoder("gpt", layers, length, vocabulary, width), sequences, 0.15, "causal")
+    return work, sequences * (each + length * width * vocabulary)
+
+
+def moved(description: dict, chains: int, energy: str, sampler: str = "mh"):
+    """Steps of all chains from starts of Zipf's law, and the share of them that is accepted."""
+    model, starts = realistic(description, chains, AGREEMENT)
+    opened = open_chains(model, starts, energy, sampler=sampler)
+    rng = np.random.default_rng(0)
+    visits = rng.integers(0, model.length, (chains, 1, STEPS))
+    uniforms = rng.random((chains, 1, STEPS, 2))
+    move = advance if sampler == "mh" else redraw
+
+    def work():
+        with torch.no_grad():
+            return move(opened, visits, uniforms, starts.numpy())
+
+    return work, work().accepted.sum() / (chains * STEPS)
+
+
+def two_layer_clones(length: int, vocabulary: int, chains: int, energy: str = "raw") -> Work:
+    """raw: a proposal reads W once and its ratio W, S and U; an accepted one adds a row to each
+    row of the three; logits are products with Q and P. norm: the head on L rows instead."""
+    rank = 32
+    work, taken = moved(factored(2, length, vocabulary, rank), chains, energy)
+    each = (4 + 3 * taken) * length * vocabulary + 2 * vocabulary * rank
+    if energy == "norm":
+        each = length * vocabulary * rank + vocabulary * rank
+    return work, chains * STEPS * each
+
+
+def deep_clones(layers: int, length: int, vocabulary: int, chains: int, rank: int, energy: str):
+    """As `sampling.footprint` counts them: all copies anew where that is less, else the products of
+    a proposal with the tables of each square; norm: and the head on L rows.
+
+    Three layers, raw: L^2 d + L d^2 + d^3, and L^2 d^2 where it is accepted.
+    """
+    description = factored(layers, length, vocabulary, rank)
+    sizes = footprint.Sizes.of(models.about(description).description)
+    work, taken = moved(description, chains, energy)
+    if footprint.form(sizes, energy) == "three_layers":
+        each = length**2 * rank + length * rank**2 + rank**3 + taken * (length * rank) ** 2
+    elif footprint.explicit_pays(sizes, energy):
+        each = length**2 * vocabulary * rank * (2 * layers - 3)
+    else:
+        each = sum(min(footprint.square_products(sizes, n)) for n in range(1, layers - 1))
+    head = length * vocabulary * rank if energy == "norm" else 0
+    return work, chains * STEPS * (each + head + vocabulary * rank)
+
+
+def bert_clones(layers: int, length: int, vocabulary: int, width: int, chains: int) -> Work:
+    """A proposal takes the L - 1 copies that see it."""
+    work, _ = moved(encoder("bert", layers, length, vocabulary, width), chains, "raw")
+    copy, shared = masked_rows(layers, length, vocabulary, width)
+    return work, chains * STEPS * ((length - 1) * copy + shared)
+
+
+def heat_bath(length: int, vocabulary: int, chains: int) -> Work:
+    """A visit sums over L rows of tables and of W and S, then adds the tokens' rows of o and c1,
+    through P and Q or as |V| rows; a new token adds a row to each row of W and S."""
+    rank = 32
+    work, taken = moved(factored(2, length, vocabulary, rank), chains, "raw", "heat-bath")
+    each = (6 + 2 * taken) * length * vocabulary + 4 * vocabulary * rank
+    return work, chains * STEPS * each
+
+
+def evaluation(
+    architecture: str, length: int, vocabulary: int, sequences: int, checkpoints: int
+) -> Work:
+    """All L masked copies of each sequence at each checkpoint; GPT: each sequence once."""
+    layers, width = 2, 64
+    description = encoder(architecture, layers, length, vocabulary, width)
+    objective = "causal" if architecture == "gpt" else "masked"
+    listed = dict(logarithmic=0, listed=list(range(checkpoints)))
+    recipe = ADAM | dict(
+        objective=objective, batch=8, validation=8, steps=max(checkpoints - 1, 1), checkpoints=listed
+    )  # fmt: skip
+    tokens = tokens_of(sequences, length, vocabulary)
+    folder = tempfile.TemporaryDirectory()
+    files.write(Path(folder.name) / "test.parquet", tokens, vocabulary, {})
+    data = {split: SimpleNamespace(tokens=tokens) for split in ("train", "validation")}
+    recipe |= dict(learning_rate=1e-3)
+    run = loop.train(description, recipe, data, Path(folder.name) / "run", 0, 0, {}, "cpu")
+
+    def work() -> object:
+        return losses.evaluate(run, {"test": (Path(folder.name) / "test.parquet", None)})
+
+    if architecture == "gpt":
+        each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
+        return work, checkpoints * sequences * (each + length * width * vocabulary)
+    copy, shared = masked_rows(layers, length, vocabulary, width)
+    return work, checkpoints * sequences * (length * copy + shared)
+
+
+def order_spectrum(length: int, vocabulary: int, forwards: int) -> Work:
+    """Forward passes of masked copies."""
+    layers, width = 2, 64
+    model, _ = realistic(encoder("bert", layers, length, vocabulary, width), 4, AGREEMENT)
+    tokens = tokens_of(200, length, vocabulary)
+
+    def work() -> object:
+        return spectra.spectrum(model, tokens, orders=2, first=0, higher=0, forwards=forwards)
+
+    copy, shared = masked_rows(layers, length, vocabulary, width)
+    return work, forwards * (copy + shared)
+
+
+def mean_maps(layers: int, length: int, vocabulary: int, sequences: int) -> Work:
+    """A forward pass of all rows for each of L masks."""
+    width = 64
+    model, _ = realistic(encoder("bert", layers, length, vocabulary, width), 4, AGREEMENT)
+    tokens = torch.from_numpy(tokens_of(sequences, length, vocabulary))
+    each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
+    return lambda: maps.mean_maps(model, tokens), sequences * length * each
+
+
+def family_fit(length: int, vocabulary: int, sequences: int) -> Work:
+    """A pass reads and adds rows of |V| colours for the words of the other sites, at each site;
+    beside it are the vectors of L-BFGS, some 30 times as long as the couplings."""
+    tokens = tokens_of(sequences, length, vocabulary)
+    family = pair_fit.Family(tokens, vocabulary)
+    strengths = pair_fit.penalty(family), pair_fit.STRENGTH
+
+    def work() -> pair_fit.Fit:
+        return pair_fit.solve(pair_fit.Family(tokens, vocabulary), strengths, iterations=6)
+
+    words = family.words
+    rows = pair_fit._cost(len(words.rows), len(words.colours), words.colours.shape[1])
+    width = -(-vocabulary // LANES) * LANES
+    couplings = length**2 / 2 * vocabulary**2
+    return work, work().passes * (rows * length * width + 30 * couplings)
+
+
+def state_evolution(points: int) -> Work:
+    """Averages over samples."""
+
+    def work() -> object:
+        normal = draws(points, np.random.SeedSequence(0))
+        return averages((0.5, 0.7), Setting(1.0), normal)
+
+    return work, points
+
+
+def message_passing(size: int, samples: float) -> Work:
+    """An iteration: for each sample an integral, some 10^4 operations, and 8 D for omega and b."""
+    rng = np.random.default_rng(0)
+    data = gamp.draw(size, samples, 1.0, rng)
+    state = gamp.informed(data, (0.5, 0.7), rng)
+    return lambda: gamp.iterate(data, state, 1.0), len(data.x) * (10_000 + 8 * size)
+
+
+def doubled(first: float, factor: float = 2) -> tuple:
+    """Four sizes, each `factor` times the one before."""
+    return tuple(type(first)(first * factor**k) for k in range(4))
+
+
+STAGES = {
+    "tokenisation": Stage(tokenisation, dict(megabytes=1.0), dict(megabytes=doubled(1.0))),
+    "many-body data": Stage(
+        many_body_data,
+        dict(length=24, vocabulary=8, chains=64),
+        dict(length=(24, 32, 48, 64), vocabulary=(8, 12, 16, 24), chains=doubled(64)),
+    ),
+    "Potts data": Stage(
+        potts_data,
+        dict(length=20, vocabulary=24, chains=1024),
+        dict(length=doubled(20), vocabulary=doubled(16), chains=doubled(512)),
+    ),
+    "training, n = 2, compiled": Stage(
+        small_training,
+        dict(layers=2, length=8, vocabulary=16, sequences=4096),
+        dict(length=doubled(8), vocabulary=doubled(16), sequences=doubled(4096)),
+    ),
+    "training, n = 3, compiled": Stage(
+        small_training,
+        dict(layers=3, length=8, vocabulary=16, sequences=1024),
+        dict(length=doubled(8), vocabulary=doubled(16), sequences=doubled(1024)),
+    ),
+    "training, n = 2": Stage(
+        two_layer_training,
+        dict(length=32, vocabulary=400, rank=64, sequences=256),
+        dict(length=doubled(32), vocabulary=doubled(400), sequences=doubled(128)),
+    ),
+    "training, n = 3 to 6": Stage(
+        deep_training,
+        dict(layers=3, length=16, vocabulary=200, rank=32, sequences=256),
+        dict(
+            layers=(3, 4, 5, 6),
+            length=doubled(16),
+            vocabulary=doubled(200),
+            sequences=doubled(128),
+        ),
+    ),  # fmt: skip
+    "training, BERT": Stage(
+        bert_training,
+        dict(layers=2, length=16, vocabulary=400, width=64, sequences=128),
+        dict(
+            layers=(2, 4, 6, 8),
+            length=doubled(16),
+            vocabulary=doubled(1000),
+            width=doubled(64),
+            sequences=doubled(64),
+        ),
+    ),  # fmt: skip
+    "training, GPT": Stage(
+        gpt_training,
+        dict(layers=2, length=32, vocabulary=400, width=64, sequences=64),
+        dict(
+            layers=(2, 4, 6, 8),
+            length=doubled(32),
+            vocabulary=doubled(1000),
+            width=doubled(64),
+            sequences=doubled(32),
+        ),
+    ),  # fmt: skip
+    "MH, raw, n = 2": Stage(
+        two_layer_clones,
+        dict(length=64, vocabulary=500, chains=32),
+        dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
+    ),
+    "MH, raw, n = 3 to 6": Stage(
+        deep_clones,
+        dict(layers=4, length=24, vocabulary=400, chains=8, rank=32, energy="raw"),
+        dict(
+            layers=(3, 4, 5, 6), length=(16, 24, 32, 48), vocabulary=doubled(200), chains=doubled(4)
+        ),
+    ),
+    "MH, raw, n = 3": Stage(
+        deep_clones,
+        dict(layers=3, length=32, vocabulary=400, chains=8, rank=32, energy="raw"),
+        dict(length=doubled(16), vocabulary=doubled(400), chains=doubled(8)),
+    ),
+    "MH, norm, n = 2": Stage(
+        two_layer_clones,
+        dict(length=32, vocabulary=500, chains=32, energy="norm"),
+        dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
+    ),
+    "MH, norm, n = 3 to 6": Stage(
+        deep_clones,
+        dict(layers=4, length=24, vocabulary=400, chains=8, rank=32, energy="norm"),
+        dict(
+            layers=(3, 4, 5, 6), length=(16, 24, 32, 48), vocabulary=doubled(200), chains=doubled(4)
+        ),
+    ),
+    "MH, raw, BERT": Stage(
+        bert_clones,
+        dict(layers=2, length=16, vocabulary=400, width=64, chains=8),
+        dict(layers=(2, 4, 6, 8), length=doubled(16), chains=doubled(4)),
+    ),
+    "heat bath": Stage(
+        heat_bath,
+        dict(length=32, vocabulary=400, chains=32),
+        dict(length=doubled(32), vocabulary=doubled(400), chains=doubled(16)),
+    ),
+    "evaluation, BERT": Stage(
+        evaluation,
+        dict(architecture="bert", length=16, vocabulary=400, sequences=64, checkpoints=1),
+        dict(length=doubled(16), sequences=doubled(64), checkpoints=doubled(1)),
+    ),
+    "evaluation, GPT": Stage(
+        evaluation,
+        dict(architecture="gpt", length=32, vocabulary=400, sequences=256, checkpoints=1),
+        dict(
+            length=doubled(32),
+            vocabulary=doubled(400),
+            sequences=doubled(256),
+            checkpoints=doubled(1),
+        ),
+    ),  # fmt: skip
+    "spectrum": Stage(
+        order_spectrum,
+        dict(length=32, vocabulary=400, forwards=2000),
+        dict(length=doubled(32), forwards=doubled(2000)),
+    ),
+    "maps": Stage(
+        mean_maps,
+        dict(layers=2, length=16, vocabulary=400, sequences=32),
+        dict(layers=(2, 4, 6, 8), length=doubled(16), sequences=doubled(32)),
+    ),
+    "family fits": Stage(
+        family_fit,
+        dict(length=40, vocabulary=21, sequences=500),
+        dict(length=doubled(20), vocabulary=(5, 10, 20, 40), sequences=doubled(500)),
+    ),
+    "state evolution": Stage(state_evolution, dict(points=1024), dict(points=doubled(1024))),
+    "GAMP": Stage(
+        message_passing,
+        dict(size=500, samples=1.0),
+        dict(size=doubled(500), samples=doubled(0.5)),
+    ),
+}
