@@ -48,7 +48,7 @@ def grown(name: str, stage: Stage) -> list[dict]:
         counted, _ = exponent(sizes, [operations for *_, operations in found])
         apart = abs(slope - counted) > APART
         fitted = dict(exponent=round(slope, 3), error=round(error, 3), counted=round(counted, 3))
-        fitted["because"] = stage.because.get(key, "unexplained") if apart else ""
+        fitted["because"] = (stage.because or {}).get(key, "unexplained") if apart else ""
         for size, (seconds, memory, operations) in zip(sizes, found, strict=True):
             point = dict(stage=name, grows=key, size=size, seconds=float(f"{seconds:.4g}"))
             point |= {"MiB": round(memory), "operations": float(f"{operations:.4g}")}

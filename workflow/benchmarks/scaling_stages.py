@@ -44,7 +44,6 @@ from manybody.training.learner import Learner
 
 Work = tuple[Callable[[], object], float]  # what is timed, and its operations
 SWEEPS = 16  # of the samplers of data
-STEPS = 8  # of all chains
 AGREEMENT = 0.02  # of two tokens: nearly all proposals change one
 
 
@@ -57,7 +56,7 @@ class Stage(NamedTuple):
     made: Callable[..., Work]
     sizes: dict
     grown: dict[str, tuple]
-    because: dict[str, str] = {}
+    because: dict[str, str] | None = None
 
 
 def tokens_of(sequences: int, length: int, vocabulary: int) -> np.ndarray:
@@ -81,9 +80,9 @@ def tokenisation(megabytes: float) -> Work:
 
 
 def many_body_data(length: int, vocabulary: int, chains: int) -> Work:
-    """k = 4. A visit takes |V| exponentials. One that changes the colour takes the difference of two
-    rows of U for all bins of two colours, sums J over the pairs of other sites, for L sites at
-    once, and applies |V| rows to the bins that hold a pair, as many as random pairs fill."""
+    """k = 4. A visit takes |V| exponentials. One that changes the colour takes the difference of
+    two rows of U for all bins of two colours, sums J over the pairs of other sites, for L sites
+    at once, and applies |V| rows to the bins that hold a pair, as many as random pairs fill."""
     drawn = dict(length=length, vocabulary=vocabulary, logit_scale=1.0)
     drawn["colours"] = SOURCE["couplings"]
     hamiltonian, _ = many_body.draw({**SOURCE, **drawn})
@@ -195,66 +194,73 @@ def gpt_training(layers: int, length: int, vocabulary: int, width: int, sequence
     return work, sequences * (each + length * width * vocabulary)
 
 
-def moved(description: dict, chains: int, energy: str, sampler: str = "mh"):
-    """Steps of all chains from starts of Zipf's law, and the share of them that is accepted."""
+def swept(description: dict, chains: int, energy: str, sampler: str = "mh"):
+    """A sweep of all chains, from starts of Zipf's law on, and the share of accepted proposals."""
     model, starts = realistic(description, chains, AGREEMENT)
     opened = open_chains(model, starts, energy, sampler=sampler)
-    rng = np.random.default_rng(0)
-    visits = rng.integers(0, model.length, (chains, 1, STEPS))
-    uniforms = rng.random((chains, 1, STEPS, 2))
-    move = advance if sampler == "mh" else redraw
+    rng, move = np.random.default_rng(0), advance if sampler == "mh" else redraw
 
-    def work():
+    def work() -> float:
+        visits = np.tile(rng.permutation(model.length), (chains, 1, 1))
+        uniforms = rng.random((*visits.shape, 2))
         with torch.no_grad():
-            return move(opened, visits, uniforms, starts.numpy())
+            return move(opened, visits, uniforms, starts.numpy()).accepted.sum() / visits.size
 
-    return work, work().accepted.sum() / (chains * STEPS)
+    return work, (work() + work()) / 2
 
 
 def two_layer_clones(length: int, vocabulary: int, chains: int, energy: str = "raw") -> Work:
     """raw: a proposal reads W once and its ratio W, S and U; an accepted one adds a row to each
-    row of the three; logits are products with Q and P. norm: the head on L rows instead."""
+    row of the three; logits are products with Q and P. norm: instead the
+    head on L rows, and the answer of the first square by its table and A, in doubles, which count
+    three times."""
     rank = 32
-    work, taken = moved(factored(2, length, vocabulary, rank), chains, energy)
+    work, taken = swept(factored(2, length, vocabulary, rank), chains, energy)
     each = (4 + 3 * taken) * length * vocabulary + 2 * vocabulary * rank
     if energy == "norm":
-        each = length * vocabulary * rank + vocabulary * rank
-    return work, chains * STEPS * each
+        table = min(rank**3 + length * rank**2, length * vocabulary * rank)
+        each = (length + 1) * vocabulary * rank + 3 * (table + length**2 * rank)
+    return work, chains * length * each
 
 
-def deep_clones(layers: int, length: int, vocabulary: int, chains: int, rank: int, energy: str):
-    """As `sampling.footprint` counts them: all copies anew where that is less, else the products of
-    a proposal with the tables of each square; norm: and the head on L rows.
+def deep_clones(
+    layers: int, length: int, vocabulary: int, chains: int, rank: int, energy: str
+) -> Work:
+    """As `sampling.footprint` counts them: all copies anew where that is less; else the products of
+    a proposal with the tables of each square, which count three times; and L^3 d for each layer
+    that mixes the positions of all copies. norm: the head on L rows.
 
     Three layers, raw: L^2 d + L d^2 + d^3, and L^2 d^2 where it is accepted.
     """
     description = factored(layers, length, vocabulary, rank)
     sizes = footprint.Sizes.of(models.about(description).description)
-    work, taken = moved(description, chains, energy)
+    work, taken = swept(description, chains, energy)
+    mixed = (layers - 3) * length**3 * rank
     if footprint.form(sizes, energy) == "three_layers":
         each = length**2 * rank + length * rank**2 + rank**3 + taken * (length * rank) ** 2
     elif footprint.explicit_pays(sizes, energy):
-        each = length**2 * vocabulary * rank * (2 * layers - 3)
+        each = length**2 * vocabulary * rank * (2 * layers - 3) + mixed
     else:
-        each = sum(min(footprint.square_products(sizes, n)) for n in range(1, layers - 1))
+        squares = range(1, layers - 1)
+        each = 3 * (sum(min(footprint.square_products(sizes, n)) for n in squares) + mixed)
     head = length * vocabulary * rank if energy == "norm" else 0
-    return work, chains * STEPS * (each + head + vocabulary * rank)
+    return work, chains * length * (each + head + vocabulary * rank)
 
 
 def bert_clones(layers: int, length: int, vocabulary: int, width: int, chains: int) -> Work:
     """A proposal takes the L - 1 copies that see it."""
-    work, _ = moved(encoder("bert", layers, length, vocabulary, width), chains, "raw")
+    work, _ = swept(encoder("bert", layers, length, vocabulary, width), chains, "raw")
     copy, shared = masked_rows(layers, length, vocabulary, width)
-    return work, chains * STEPS * ((length - 1) * copy + shared)
+    return work, chains * length * ((length - 1) * copy + shared)
 
 
 def heat_bath(length: int, vocabulary: int, chains: int) -> Work:
     """A visit sums over L rows of tables and of W and S, then adds the tokens' rows of o and c1,
     through P and Q or as |V| rows; a new token adds a row to each row of W and S."""
     rank = 32
-    work, taken = moved(factored(2, length, vocabulary, rank), chains, "raw", "heat-bath")
+    work, taken = swept(factored(2, length, vocabulary, rank), chains, "raw", "heat-bath")
     each = (6 + 2 * taken) * length * vocabulary + 4 * vocabulary * rank
-    return work, chains * STEPS * each
+    return work, chains * length * each
 
 
 def evaluation(
@@ -263,16 +269,18 @@ def evaluation(
     """All L masked copies of each sequence at each checkpoint; GPT: each sequence once."""
     layers, width = 2, 64
     description = encoder(architecture, layers, length, vocabulary, width)
-    objective = "causal" if architecture == "gpt" else "masked"
-    listed = dict(logarithmic=0, listed=list(range(checkpoints)))
     recipe = ADAM | dict(
-        objective=objective, batch=8, validation=8, steps=max(checkpoints - 1, 1), checkpoints=listed
-    )  # fmt: skip
+        objective="causal" if architecture == "gpt" else "masked",
+        batch=length,
+        validation=8,
+        steps=checkpoints,
+        checkpoints=dict(logarithmic=0, listed=[*range(1, checkpoints + 1)]),
+        learning_rate=1e-3,
+    )
     tokens = tokens_of(sequences, length, vocabulary)
     folder = tempfile.TemporaryDirectory()
     files.write(Path(folder.name) / "test.parquet", tokens, vocabulary, {})
     data = {split: SimpleNamespace(tokens=tokens) for split in ("train", "validation")}
-    recipe |= dict(learning_rate=1e-3)
     run = loop.train(description, recipe, data, Path(folder.name) / "run", 0, 0, {}, "cpu")
 
     def work() -> object:
@@ -301,15 +309,15 @@ def order_spectrum(length: int, vocabulary: int, forwards: int) -> Work:
 def mean_maps(layers: int, length: int, vocabulary: int, sequences: int) -> Work:
     """A forward pass of all rows for each of L masks."""
     width = 64
-    model, _ = realistic(encoder("bert", layers, length, vocabulary, width), 4, AGREEMENT)
+    model = models.build(encoder("encoder", layers, length, vocabulary, width)).eval()
     tokens = torch.from_numpy(tokens_of(sequences, length, vocabulary))
     each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
     return lambda: maps.mean_maps(model, tokens), sequences * length * each
 
 
 def family_fit(length: int, vocabulary: int, sequences: int) -> Work:
-    """A pass reads and adds rows of |V| colours for the words of the other sites, at each site;
-    beside it are the vectors of L-BFGS, some 30 times as long as the couplings."""
+    """A pass reads and adds rows of |V| colours for the words of the other sites, at each site,
+    and takes its exponentials; L-BFGS passes some 30 times over the couplings."""
     tokens = tokens_of(sequences, length, vocabulary)
     family = pair_fit.Family(tokens, vocabulary)
     strengths = pair_fit.penalty(family), pair_fit.STRENGTH
@@ -317,11 +325,10 @@ def family_fit(length: int, vocabulary: int, sequences: int) -> Work:
     def work() -> pair_fit.Fit:
         return pair_fit.solve(pair_fit.Family(tokens, vocabulary), strengths, iterations=6)
 
-    words = family.words
+    words, width = family.words, -(-vocabulary // LANES) * LANES
     rows = pair_fit._cost(len(words.rows), len(words.colours), words.colours.shape[1])
-    width = -(-vocabulary // LANES) * LANES
     couplings = length**2 / 2 * vocabulary**2
-    return work, work().passes * (rows * length * width + 30 * couplings)
+    return work, work().passes * ((rows + 20 * sequences) * length * width + 30 * couplings)
 
 
 def state_evolution(points: int) -> Work:
@@ -335,11 +342,12 @@ def state_evolution(points: int) -> Work:
 
 
 def message_passing(size: int, samples: float) -> Work:
-    """An iteration: for each sample an integral, some 10^4 operations, and 8 D for omega and b."""
+    """An iteration: for each sample an integral, some 10^3 points of 10^2 operations, and 8 D for
+    omega and b."""
     rng = np.random.default_rng(0)
     data = gamp.draw(size, samples, 1.0, rng)
     state = gamp.informed(data, (0.5, 0.7), rng)
-    return lambda: gamp.iterate(data, state, 1.0), len(data.x) * (10_000 + 8 * size)
+    return lambda: gamp.iterate(data, state, 1.0), len(data.x) * (1e5 + 8 * size)
 
 
 def doubled(first: float, factor: float = 2) -> tuple:
@@ -351,8 +359,8 @@ STAGES = {
     "tokenisation": Stage(tokenisation, dict(megabytes=1.0), dict(megabytes=doubled(1.0))),
     "many-body data": Stage(
         many_body_data,
-        dict(length=24, vocabulary=8, chains=64),
-        dict(length=(24, 32, 48, 64), vocabulary=(8, 12, 16, 24), chains=doubled(64)),
+        dict(length=32, vocabulary=8, chains=64),
+        dict(length=(32, 40, 48, 64), vocabulary=(8, 12, 16, 24), chains=doubled(64)),
     ),
     "Potts data": Stage(
         potts_data,
@@ -366,8 +374,8 @@ STAGES = {
     ),
     "training, n = 3, compiled": Stage(
         small_training,
-        dict(layers=3, length=8, vocabulary=16, sequences=1024),
-        dict(length=doubled(8), vocabulary=doubled(16), sequences=doubled(1024)),
+        dict(layers=3, length=16, vocabulary=8, sequences=256),
+        dict(length=doubled(16), vocabulary=(16, 24, 32, 64), sequences=doubled(256)),
     ),
     "training, n = 2": Stage(
         two_layer_training,
@@ -383,7 +391,7 @@ STAGES = {
             vocabulary=doubled(200),
             sequences=doubled(128),
         ),
-    ),  # fmt: skip
+    ),
     "training, BERT": Stage(
         bert_training,
         dict(layers=2, length=16, vocabulary=400, width=64, sequences=128),
@@ -394,7 +402,7 @@ STAGES = {
             width=doubled(64),
             sequences=doubled(64),
         ),
-    ),  # fmt: skip
+    ),
     "training, GPT": Stage(
         gpt_training,
         dict(layers=2, length=32, vocabulary=400, width=64, sequences=64),
@@ -405,50 +413,46 @@ STAGES = {
             width=doubled(64),
             sequences=doubled(32),
         ),
-    ),  # fmt: skip
+    ),
     "MH, raw, n = 2": Stage(
         two_layer_clones,
-        dict(length=64, vocabulary=500, chains=32),
+        dict(length=32, vocabulary=500, chains=32),
         dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
     ),
-    "MH, raw, n = 3 to 6": Stage(
+    "MH, raw, n = 4 to 7": Stage(
         deep_clones,
-        dict(layers=4, length=24, vocabulary=400, chains=8, rank=32, energy="raw"),
-        dict(
-            layers=(3, 4, 5, 6), length=(16, 24, 32, 48), vocabulary=doubled(200), chains=doubled(4)
-        ),
+        dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="raw"),
+        dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
     ),
     "MH, raw, n = 3": Stage(
         deep_clones,
-        dict(layers=3, length=32, vocabulary=400, chains=8, rank=32, energy="raw"),
-        dict(length=doubled(16), vocabulary=doubled(400), chains=doubled(8)),
+        dict(layers=3, length=32, vocabulary=400, chains=32, rank=32, energy="raw"),
+        dict(length=(32, 48, 64, 96), chains=doubled(16)),
     ),
     "MH, norm, n = 2": Stage(
         two_layer_clones,
-        dict(length=32, vocabulary=500, chains=32, energy="norm"),
+        dict(length=32, vocabulary=500, chains=16, energy="norm"),
         dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
     ),
-    "MH, norm, n = 3 to 6": Stage(
+    "MH, norm, n = 4 to 7": Stage(
         deep_clones,
-        dict(layers=4, length=24, vocabulary=400, chains=8, rank=32, energy="norm"),
-        dict(
-            layers=(3, 4, 5, 6), length=(16, 24, 32, 48), vocabulary=doubled(200), chains=doubled(4)
-        ),
+        dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="norm"),
+        dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
     ),
     "MH, raw, BERT": Stage(
         bert_clones,
         dict(layers=2, length=16, vocabulary=400, width=64, chains=8),
-        dict(layers=(2, 4, 6, 8), length=doubled(16), chains=doubled(4)),
+        dict(layers=(2, 4, 6, 8), length=(16, 24, 32, 48), chains=doubled(8)),
     ),
     "heat bath": Stage(
         heat_bath,
         dict(length=32, vocabulary=400, chains=32),
-        dict(length=doubled(32), vocabulary=doubled(400), chains=doubled(16)),
+        dict(length=doubled(32), vocabulary=doubled(400), chains=doubled(32)),
     ),
     "evaluation, BERT": Stage(
         evaluation,
-        dict(architecture="bert", length=16, vocabulary=400, sequences=64, checkpoints=1),
-        dict(length=doubled(16), sequences=doubled(64), checkpoints=doubled(1)),
+        dict(architecture="bert", length=16, vocabulary=400, sequences=256, checkpoints=1),
+        dict(length=doubled(16), sequences=doubled(256), checkpoints=doubled(1)),
     ),
     "evaluation, GPT": Stage(
         evaluation,
@@ -459,7 +463,7 @@ STAGES = {
             sequences=doubled(256),
             checkpoints=doubled(1),
         ),
-    ),  # fmt: skip
+    ),
     "spectrum": Stage(
         order_spectrum,
         dict(length=32, vocabulary=400, forwards=2000),
