@@ -21,7 +21,6 @@ from scipy.stats import linregress
 from benchmarks.gibbs import THREADS
 from benchmarks.harness import said
 from benchmarks.scaling_stages import STAGES, Stage
-from manybody.io.progress import Progress
 
 APART = 0.2
 REPEATED, LEAST = 3, 0.3  # repetitions, and seconds in which they are more
@@ -30,12 +29,8 @@ REPEATED, LEAST = 3, 0.3  # repetitions, and seconds in which they are more
 def measure(names: tuple[str, ...] = tuple(STAGES)) -> list[dict]:
     """Rows `stage, grows, size, seconds, MiB, operations, exponent, error, counted, because`."""
     alone = {f"{each}_NUM_THREADS": "1" for each in (*THREADS, "RAYON")}
-    rows = []
-    with Progress(len(names), "stages", "scaling") as progress:
-        for name in names:
-            rows += json.loads(said(__name__, name, **alone).splitlines()[-1])
-            progress.update(1)
-    return rows
+    printed = [said(__name__, name, **alone).splitlines()[-1] for name in names]
+    return [row for rows in printed for row in json.loads(rows)]
 
 
 def grown(name: str, stage: Stage) -> list[dict]:
@@ -46,13 +41,13 @@ def grown(name: str, stage: Stage) -> list[dict]:
         found = [_point(stage, stage.sizes | {key: size}) for size in sizes]
         slope, error = exponent(sizes, [seconds for seconds, *_ in found])
         counted, _ = exponent(sizes, [operations for *_, operations in found])
-        apart = abs(slope - counted) > APART
         fitted = dict(exponent=round(slope, 3), error=round(error, 3), counted=round(counted, 3))
-        fitted["because"] = (stage.because or {}).get(key, "unexplained") if apart else ""
+        why = (stage.because or {}).get(key, "unexplained") if abs(slope - counted) > APART else ""
         for size, (seconds, memory, operations) in zip(sizes, found, strict=True):
             point = dict(stage=name, grows=key, size=size, seconds=float(f"{seconds:.4g}"))
-            point |= {"MiB": round(memory), "operations": float(f"{operations:.4g}")}
-            rows.append(point | fitted)
+            rows.append(
+                {**point, "MiB": memory, "operations": float(operations), **fitted, "because": why}
+            )
     return rows
 
 
@@ -68,7 +63,7 @@ def _point(stage: Stage, sizes: dict) -> tuple[float, float, float]:
     work, operations = stage.made(**sizes)
     seconds = _least(work)
     peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    return seconds, int(peak[1]) / 1024, float(operations)
+    return seconds, int(peak[1]) // 1024, operations
 
 
 def _least(work: Callable[[], object]) -> float:
@@ -81,11 +76,6 @@ def _least(work: Callable[[], object]) -> float:
     return min(spent)
 
 
-def main(name: str) -> None:
-    """Prints the rows of a stage."""
+if __name__ == "__main__":  # in a process of its own: prints the rows of a stage
     torch.set_num_threads(1)
-    print(json.dumps(grown(name, STAGES[name])))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(json.dumps(grown(sys.argv[1], STAGES[sys.argv[1]])))

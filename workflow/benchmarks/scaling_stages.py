@@ -9,8 +9,8 @@ or is accepted is counted where it decides the cost.
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from math import comb
-from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ from benchmarks.recipes import ADAM
 from benchmarks.sequences import paragraphs
 from manybody import models
 from manybody.data import documents, gibbs, many_body, pair_gibbs, tokenizer
-from manybody.data.documents import Documents, Piece
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map
 from manybody.data.vector_loops import LANES
@@ -43,6 +42,7 @@ from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 
 Work = tuple[Callable[[], object], float]  # what is timed, and its operations
+FOLDER = tempfile.TemporaryDirectory()  # of what stages write
 SWEEPS = 16  # of the samplers of data
 AGREEMENT = 0.02  # of two tokens: nearly all proposals change one
 
@@ -65,61 +65,47 @@ def tokens_of(sequences: int, length: int, vocabulary: int) -> np.ndarray:
 
 def tokenisation(megabytes: float) -> Work:
     """Each word is looked up, and its pieces are joined: as many operations as characters."""
-    folder = tempfile.TemporaryDirectory()
-    place = Path(folder.name)
-    with documents.writer(place / "text.parquet", {}) as writer:
-        for text in paragraphs(megabytes, 0):
-            writer.add(Piece(text, True))
-    tokenizer.train(place / "text.parquet", 400, place / "tokenizer.json")
-
-    def work() -> None:
-        given = place / "text.parquet", place / "tokenizer.json"
-        tokenizer.encode_split(*given, 16, Path(folder.name) / "sequences.parquet", {})
-
-    return work, Documents(place / "text.parquet").characters
+    folder = tempfile.mkdtemp(dir=FOLDER.name)
+    text, bpe = f"{folder}/text.parquet", f"{folder}/tokenizer.json"
+    with documents.writer(text, {}) as writer:
+        for paragraph in paragraphs(megabytes, 0):
+            writer.add(documents.Piece(paragraph, True))
+    tokenizer.train(text, 400, bpe)
+    work = partial(tokenizer.encode_split, text, bpe, 16, f"{folder}/sequences.parquet", {})
+    return work, documents.Documents(text).characters
 
 
 def many_body_data(length: int, vocabulary: int, chains: int) -> Work:
     """k = 4. A visit takes |V| exponentials. One that changes the colour takes the difference of
     two rows of U for all bins of two colours, sums J over the pairs of other sites, for L sites
     at once, and applies |V| rows to the bins that hold a pair, as many as random pairs fill."""
-    drawn = dict(length=length, vocabulary=vocabulary, logit_scale=1.0)
-    drawn["colours"] = SOURCE["couplings"]
-    hamiltonian, _ = many_body.draw({**SOURCE, **drawn})
-    stream = np.random.SeedSequence(1)
-
-    def work() -> np.ndarray:
-        return gibbs.sample(hamiltonian, chains, SWEEPS, stream)[1]
-
-    padded, pairs = -(-length // LANES) * LANES, comb(length - 1, 2)
-    bins = comb(vocabulary + 1, 2)
+    drawn = dict(length=length, vocabulary=vocabulary, logit_scale=1.0, colours=SOURCE["couplings"])
+    stream, (hamiltonian, _) = np.random.SeedSequence(1), many_body.draw({**SOURCE, **drawn})
+    work = partial(gibbs.sample, hamiltonian, chains, SWEEPS, stream)
+    padded, pairs, bins = -(-length // LANES) * LANES, comb(length - 1, 2), comb(vocabulary + 1, 2)
     held = bins * (1 - (1 - 1 / bins) ** pairs)
     change = 2 * padded * (pairs + vocabulary * held) + 2 * vocabulary * bins
-    return work, chains * SWEEPS * length * (20 * vocabulary + work().mean() * change)
+    return work, chains * SWEEPS * length * (20 * vocabulary + work()[1].mean() * change)
 
 
 def potts_data(length: int, vocabulary: int, chains: int) -> Work:
     """A visit draws from |V| weights; one that changes the colour multiplies the weights of its
     neighbours, in rows padded to vectors, by two rows."""
-    rng = np.random.default_rng(0)
-    colours = rng.normal(size=(vocabulary, vocabulary))
+    colours = np.random.default_rng(0).normal(size=(vocabulary, vocabulary))
     hamiltonian = Hamiltonian(contact_map(length), (colours + colours.T) / 2, beta=0.5)
-
-    def work() -> np.ndarray:
-        stream = np.random.SeedSequence(1)
-        return pair_gibbs.sample(hamiltonian, chains, 4 * SWEEPS, stream).changed
-
+    sweeps, stream = 4 * SWEEPS, np.random.SeedSequence(1)
+    work = partial(pair_gibbs.sample, hamiltonian, chains, sweeps, stream)
     width = -(-vocabulary // LANES) * LANES
-    neighbours = np.count_nonzero(hamiltonian.couplings) / length
-    change = 2 * neighbours * width
-    return work, chains * 4 * SWEEPS * length * (width + work().mean() * change)
+    change = 2 * width * np.count_nonzero(hamiltonian.couplings) / length
+    return work, chains * sweeps * length * (width + work().changed.mean() * change)
 
 
 def trained(description: dict, sequences: int, masks: float | str, objective: str = "masked"):
     """A step of a batch of `sequences`."""
     copies = copies_per_sequence(description["length"], masks) if objective == "masked" else 1
-    recipe = ADAM | dict(batch=sequences * copies, masks=masks, objective=objective)
-    recipe |= dict(steps=1000, learning_rate=1e-3)
+    recipe = ADAM | dict(
+        batch=sequences * copies, masks=masks, objective=objective, steps=1000, learning_rate=1e-3
+    )
     tokens = tokens_of(2 * sequences, description["length"], description["vocabulary"])
     with accelerated("cpu", "float32", 1) as accelerator:
         batches = Batches(*tokens.shape, recipe, seed=0)
@@ -147,10 +133,9 @@ def two_layer_training(length: int, vocabulary: int, rank: int, sequences: int) 
     """Values P Q. Z = A (Q x) P, once; its products with m rows; G, Q and P of m features; and the
     squared gradients of all parameters."""
     m = copies_per_sequence(length, 0.15)
-    each = length**2 * rank + length * rank * vocabulary + 2 * m * length * vocabulary
-    each += 3 * m * vocabulary * rank
+    products = (length**2 + length * vocabulary + 3 * m * vocabulary) * rank
     work = trained(factored(2, length, vocabulary, rank), sequences, 0.15)
-    return work, sequences * each
+    return work, sequences * (products + 2 * m * length * vocabulary)
 
 
 def deep_training(layers: int, length: int, vocabulary: int, rank: int, sequences: int) -> Work:
@@ -165,8 +150,10 @@ def deep_training(layers: int, length: int, vocabulary: int, rank: int, sequence
 
 
 def encoder(name: str, layers: int, length: int, vocabulary: int, width: int) -> dict:
-    sizes = dict(layers=layers, length=length, vocabulary=vocabulary)
-    return dict(architecture=name, heads=4, width=width, mlp=2 * width, **sizes)
+    return dict(
+        architecture=name, layers=layers, length=length, vocabulary=vocabulary, heads=4,
+        width=width, mlp=2 * width,
+    )  # fmt: skip
 
 
 def encoder_layer(rows: int, seen: int, width: int) -> int:
@@ -177,9 +164,15 @@ def encoder_layer(rows: int, seen: int, width: int) -> int:
 def masked_rows(layers: int, length: int, vocabulary: int, width: int) -> tuple[int, int]:
     """Operations of a masked copy, whose last layer has one row beside its keys and values, and
     those of the first layer's queries, keys and values, which the copies of a sequence share."""
-    inner = (layers - 1) * encoder_layer(length, length, width)
-    inner += (layers - 2) * 3 * length * width**2 + 2 * length * width**2
-    return inner + encoder_layer(1, length, width) + vocabulary * width, 3 * length * width**2
+    between = (layers - 1) * encoder_layer(length, length, width) + encoder_layer(1, length, width)
+    keys = (3 * layers - 4) * length * width**2
+    return between + keys + vocabulary * width, 3 * length * width**2
+
+
+def all_rows(layers: int, length: int, width: int, vocabulary: int = 0) -> int:
+    """Operations of a sequence, and of the head on every row."""
+    layer = encoder_layer(length, length, width) + 3 * length * width**2
+    return layers * layer + length * width * vocabulary
 
 
 def bert_training(layers: int, length: int, vocabulary: int, width: int, sequences: int) -> Work:
@@ -189,9 +182,8 @@ def bert_training(layers: int, length: int, vocabulary: int, width: int, sequenc
 
 
 def gpt_training(layers: int, length: int, vocabulary: int, width: int, sequences: int) -> Work:
-    each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
     work = trained(encoder("gpt", layers, length, vocabulary, width), sequences, 0.15, "causal")
-    return work, sequences * (each + length * width * vocabulary)
+    return work, sequences * all_rows(layers, length, width, vocabulary)
 
 
 def swept(description: dict, chains: int, energy: str, sampler: str = "mh"):
@@ -209,12 +201,13 @@ def swept(description: dict, chains: int, energy: str, sampler: str = "mh"):
     return work, (work() + work()) / 2
 
 
-def two_layer_clones(length: int, vocabulary: int, chains: int, energy: str = "raw") -> Work:
+def two_layer_clones(
+    length: int, vocabulary: int, chains: int, energy: str = "raw", rank: int = 32
+) -> Work:
     """raw: a proposal reads W once and its ratio W, S and U; an accepted one adds a row to each
     row of the three; logits are products with Q and P. norm: instead the
     head on L rows, and the answer of the first square by its table and A, in doubles, which count
     three times."""
-    rank = 32
     work, taken = swept(factored(2, length, vocabulary, rank), chains, energy)
     each = (4 + 3 * taken) * length * vocabulary + 2 * vocabulary * rank
     if energy == "norm":
@@ -254,10 +247,9 @@ def bert_clones(layers: int, length: int, vocabulary: int, width: int, chains: i
     return work, chains * length * ((length - 1) * copy + shared)
 
 
-def heat_bath(length: int, vocabulary: int, chains: int) -> Work:
+def heat_bath(length: int, vocabulary: int, chains: int, rank: int = 32) -> Work:
     """A visit sums over L rows of tables and of W and S, then adds the tokens' rows of o and c1,
     through P and Q or as |V| rows; a new token adds a row to each row of W and S."""
-    rank = 32
     work, taken = swept(factored(2, length, vocabulary, rank), chains, "raw", "heat-bath")
     each = (6 + 2 * taken) * length * vocabulary + 4 * vocabulary * rank
     return work, chains * length * each
@@ -267,78 +259,54 @@ def evaluation(
     architecture: str, length: int, vocabulary: int, sequences: int, checkpoints: int
 ) -> Work:
     """All L masked copies of each sequence at each checkpoint; GPT: each sequence once."""
-    layers, width = 2, 64
-    description = encoder(architecture, layers, length, vocabulary, width)
+    description = encoder(architecture, 2, length, vocabulary, 64)
     recipe = ADAM | dict(
-        objective="causal" if architecture == "gpt" else "masked",
-        batch=length,
-        validation=8,
-        steps=checkpoints,
-        checkpoints=dict(logarithmic=0, listed=[*range(1, checkpoints + 1)]),
+        objective="causal" if architecture == "gpt" else "masked", batch=length, validation=8,
+        steps=checkpoints, checkpoints=dict(logarithmic=0, listed=[*range(1, checkpoints + 1)]),
         learning_rate=1e-3,
-    )
-    tokens = tokens_of(sequences, length, vocabulary)
-    folder = tempfile.TemporaryDirectory()
-    files.write(Path(folder.name) / "test.parquet", tokens, vocabulary, {})
-    data = {split: SimpleNamespace(tokens=tokens) for split in ("train", "validation")}
-    run = loop.train(description, recipe, data, Path(folder.name) / "run", 0, 0, {}, "cpu")
-
-    def work() -> object:
-        return losses.evaluate(run, {"test": (Path(folder.name) / "test.parquet", None)})
-
-    if architecture == "gpt":
-        each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
-        return work, checkpoints * sequences * (each + length * width * vocabulary)
-    copy, shared = masked_rows(layers, length, vocabulary, width)
-    return work, checkpoints * sequences * (length * copy + shared)
+    )  # fmt: skip
+    tokens, folder = tokens_of(sequences, length, vocabulary), tempfile.mkdtemp(dir=FOLDER.name)
+    files.write(f"{folder}/test.parquet", tokens, vocabulary, {})
+    data = dict.fromkeys(("train", "validation"), SimpleNamespace(tokens=tokens))
+    run = loop.train(description, recipe, data, f"{folder}/run", 0, 0, {}, "cpu")
+    work = partial(losses.evaluate, run, {"test": (f"{folder}/test.parquet", None)})
+    copy, shared = masked_rows(2, length, vocabulary, 64)
+    each = length * copy + shared if architecture == "bert" else all_rows(2, length, 64, vocabulary)
+    return work, checkpoints * sequences * each
 
 
 def order_spectrum(length: int, vocabulary: int, forwards: int) -> Work:
     """Forward passes of masked copies."""
-    layers, width = 2, 64
-    model, _ = realistic(encoder("bert", layers, length, vocabulary, width), 4, AGREEMENT)
-    tokens = tokens_of(200, length, vocabulary)
-
-    def work() -> object:
-        return spectra.spectrum(model, tokens, orders=2, first=0, higher=0, forwards=forwards)
-
-    copy, shared = masked_rows(layers, length, vocabulary, width)
-    return work, forwards * (copy + shared)
+    model, _ = realistic(encoder("bert", 2, length, vocabulary, 64), 4, AGREEMENT)
+    asked = dict(orders=2, first=0, higher=0, forwards=forwards)
+    work = partial(spectra.spectrum, model, tokens_of(200, length, vocabulary), **asked)
+    return work, forwards * sum(masked_rows(2, length, vocabulary, 64))
 
 
 def mean_maps(layers: int, length: int, vocabulary: int, sequences: int) -> Work:
     """A forward pass of all rows for each of L masks."""
-    width = 64
-    model = models.build(encoder("encoder", layers, length, vocabulary, width)).eval()
+    model = models.build(encoder("encoder", layers, length, vocabulary, 64)).eval()
     tokens = torch.from_numpy(tokens_of(sequences, length, vocabulary))
-    each = layers * (encoder_layer(length, length, width) + 3 * length * width**2)
-    return lambda: maps.mean_maps(model, tokens), sequences * length * each
+    work = partial(maps.mean_maps, model, tokens)
+    return work, sequences * length * all_rows(layers, length, 64)
 
 
 def family_fit(length: int, vocabulary: int, sequences: int) -> Work:
     """A pass reads and adds rows of |V| colours for the words of the other sites, at each site,
     and takes its exponentials; L-BFGS passes some 30 times over the couplings."""
-    tokens = tokens_of(sequences, length, vocabulary)
-    family = pair_fit.Family(tokens, vocabulary)
+    family = pair_fit.Family(tokens_of(sequences, length, vocabulary), vocabulary)
     strengths = pair_fit.penalty(family), pair_fit.STRENGTH
-
-    def work() -> pair_fit.Fit:
-        return pair_fit.solve(pair_fit.Family(tokens, vocabulary), strengths, iterations=6)
-
+    work = partial(pair_fit.solve, family, strengths, iterations=6)
     words, width = family.words, -(-vocabulary // LANES) * LANES
-    rows = pair_fit._cost(len(words.rows), len(words.colours), words.colours.shape[1])
-    couplings = length**2 / 2 * vocabulary**2
-    return work, work().passes * ((rows + 20 * sequences) * length * width + 30 * couplings)
+    rows = pair_fit._cost(len(words.rows), *words.colours.shape)
+    each = (rows + 20 * sequences) * length * width + 30 * (length * vocabulary) ** 2 / 2
+    return work, work().passes * each
 
 
 def state_evolution(points: int) -> Work:
     """Averages over samples."""
-
-    def work() -> object:
-        normal = draws(points, np.random.SeedSequence(0))
-        return averages((0.5, 0.7), Setting(1.0), normal)
-
-    return work, points
+    normal = draws(points, np.random.SeedSequence(0))
+    return partial(averages, (0.5, 0.7), Setting(1.0), normal), points
 
 
 def message_passing(size: int, samples: float) -> Work:
@@ -347,7 +315,7 @@ def message_passing(size: int, samples: float) -> Work:
     rng = np.random.default_rng(0)
     data = gamp.draw(size, samples, 1.0, rng)
     state = gamp.informed(data, (0.5, 0.7), rng)
-    return lambda: gamp.iterate(data, state, 1.0), len(data.x) * (1e5 + 8 * size)
+    return partial(gamp.iterate, data, state, 1.0), len(data.x) * (1e5 + 8 * size)
 
 
 def doubled(first: float, factor: float = 2) -> tuple:

@@ -49,7 +49,7 @@ rule benchmark_part:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
         part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
-        "recipes|spectrum|interactions|families",
+        "recipes|spectrum|interactions|families|scaling",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the
