@@ -58,13 +58,14 @@ def draw(rows: pd.DataFrame):
             axes.plot(x, part["seconds"], marker, color=colour, markersize=3)
         axes.set(xscale="log", yscale="log", title=stage)
         style.plain_ticks(axes.xaxis, (1, 2, 4, 8))
+        axes.yaxis.set_minor_formatter("")
     for axes in panels[len(stages) :]:
         axes.axis("off")
     marks = [
         style.mark(SIGNS.get(key, key), color=colour, marker=marker, linestyle="")
         for key, (colour, marker) in looks.items()
     ]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), columnspacing=1)
+    figure.legend(handles=marks, loc="outside upper center", ncols=len(marks) // 2 + 1)
     figure.supxlabel("size, in units of the smallest", fontsize=8)
     figure.supylabel("seconds of processor time", fontsize=8)
     return figure

@@ -335,12 +335,12 @@ STAGES = {
         dict(length=20, vocabulary=24, chains=1024),
         dict(length=doubled(20), vocabulary=doubled(16), chains=doubled(512)),
     ),
-    "training, n = 2, compiled": Stage(
+    "training, small, n = 2": Stage(
         small_training,
         dict(layers=2, length=8, vocabulary=16, sequences=4096),
         dict(length=doubled(8), vocabulary=doubled(16), sequences=doubled(4096)),
     ),
-    "training, n = 3, compiled": Stage(
+    "training, small, n = 3": Stage(
         small_training,
         dict(layers=3, length=16, vocabulary=8, sequences=256),
         dict(length=doubled(16), vocabulary=(16, 24, 32, 64), sequences=doubled(256)),
@@ -419,8 +419,8 @@ STAGES = {
     ),
     "evaluation, BERT": Stage(
         evaluation,
-        dict(architecture="bert", length=16, vocabulary=400, sequences=256, checkpoints=1),
-        dict(length=doubled(16), sequences=doubled(256), checkpoints=doubled(1)),
+        dict(architecture="bert", length=16, vocabulary=400, sequences=128, checkpoints=1),
+        dict(length=(16, 24, 32, 48), sequences=doubled(64), checkpoints=doubled(1)),
     ),
     "evaluation, GPT": Stage(
         evaluation,
@@ -440,7 +440,7 @@ STAGES = {
     "maps": Stage(
         mean_maps,
         dict(layers=2, length=16, vocabulary=400, sequences=32),
-        dict(layers=(2, 4, 6, 8), length=doubled(16), sequences=doubled(32)),
+        dict(layers=(2, 4, 6, 8), length=(16, 24, 32, 64), sequences=doubled(32)),
     ),
     "family fits": Stage(
         family_fit,
