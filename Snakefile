@@ -127,7 +127,7 @@ rule scorecard:
 # The long parts of a config's figures, so that each can be run, and stopped, on its own.
 rule generators:
     input:
-        sorted({paths.clone_model(clone) for clone in figures.clones()}),
+        sorted({paths.model_of("clones", clone) for clone in figures.clones()}),
 
 
 rule clones:
@@ -137,7 +137,7 @@ rule clones:
 
 rule students:
     input:
-        [paths.evaluated_model(*run) for run in figures.runs()],
+        [paths.model_of("evaluations", *run) for run in figures.runs()],
 
 
 rule simplicity:
