@@ -7,7 +7,6 @@ docs/gallery/scaling.png, names the commit in docs/gallery/runs.csv, and writes 
 """
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def draw(rows: pd.DataFrame):
 def write(source: str | Path, root: Path) -> None:
     """Copies, draws and writes in a repository what follows from the rows in `source`."""
     gallery, page = root / GALLERY, root / PAGE
-    shutil.copyfile(source, gallery / "scaling.csv")
+    (gallery / "scaling.csv").write_bytes(Path(source).read_bytes())
     rows = pd.read_csv(source, keep_default_na=False)
     draw(rows).savefig(gallery / "scaling.png", metadata={"Software": None})
     runs = pd.read_csv(gallery / "runs.csv", index_col="picture")

@@ -318,21 +318,20 @@ def message_passing(size: int, samples: float) -> Work:
 
 
 # Why a measured exponent is not that of the operations.
-WIDE = "passes over rows and narrow products take longer for an operation than wide products"
-SQUARES = "passes over the n - 1 squares of a copy take longer for an operation than products"
-CACHE = "the caches of the chains, or the tables, outgrow those of the processor"
-BINS = (
-    "a row of J goes to its bin through memory, and takes some four times as long for an operation "
-    "as products with U, whose number alone grows with |V|"
-)
-VISIT = "the random number of a visit and the addresses of the neighbours' rows are a fixed part"
-FORMS = "other forms of the sampler, which differ in time for an operation: tables up to n = 4, "
-FORMS += "then all copies anew"
-CHANGES = (
-    "accepted proposals, whose L^2 d^2 grow fastest, are wide products and take less time each"
-)
-LOADING = "reading the sequences is a fixed part"
-ROWS = "the address of a word's row takes as long as a short row"
+WHY = {
+    "wide": "passes over rows and narrow products take longer for an operation than wide products",
+    "squares": "passes over the n - 1 squares of a copy take longer for an operation than products",
+    "cache": "the caches of the chains, or the tables, outgrow those of the processor",
+    "bins": "a row of J goes to its bin through memory, and takes some four times as long for an "
+    "operation as products with U, whose number alone grows with |V|",
+    "visit": "the random number of a visit and the addresses of neighbours' rows are a fixed part",
+    "forms": "two forms of the sampler: tables up to n = 4, then all copies anew, whose wide "
+    "products take less time for an operation",
+    "changes": "accepted proposals, whose L^2 d^2 grow fastest, are wide products and take less "
+    "time for an operation",
+    "loading": "reading the sequences is a fixed part",
+    "rows": "the address of a word's row takes as long as a short row",
+}
 
 
 def doubled(first: float, factor: float = 2) -> tuple:
@@ -346,25 +345,25 @@ STAGES = {
         many_body_data,
         dict(length=32, vocabulary=8, chains=64),
         dict(length=(32, 40, 48, 64), vocabulary=(8, 12, 16, 24), chains=doubled(64)),
-        {"vocabulary": BINS},
+        {"vocabulary": WHY["bins"]},
     ),
     "Potts data": Stage(
         potts_data,
         dict(length=20, vocabulary=24, chains=1024),
         dict(length=doubled(20), vocabulary=doubled(16), chains=doubled(512)),
-        {"vocabulary": VISIT},
+        {"vocabulary": WHY["visit"]},
     ),
     "training, small, n = 2": Stage(
         small_training,
         dict(layers=2, length=8, vocabulary=16, sequences=4096),
         dict(length=doubled(8), vocabulary=doubled(16), sequences=doubled(4096)),
-        {"length": WIDE, "vocabulary": WIDE},
+        {"length": WHY["wide"], "vocabulary": WHY["wide"]},
     ),
     "training, small, n = 3": Stage(
         small_training,
         dict(layers=3, length=16, vocabulary=8, sequences=1024),
         dict(length=doubled(16), vocabulary=(16, 24, 32, 64), sequences=doubled(256)),
-        {"length": WIDE, "vocabulary": WIDE},
+        {"length": WHY["wide"], "vocabulary": WHY["wide"]},
     ),
     "training, n = 2": Stage(
         two_layer_training,
@@ -380,7 +379,7 @@ STAGES = {
             vocabulary=doubled(200),
             sequences=doubled(128),
         ),
-        {"layers": SQUARES},
+        {"layers": WHY["squares"]},
     ),
     "training, BERT": Stage(
         bert_training,
@@ -392,7 +391,7 @@ STAGES = {
             width=doubled(64),
             sequences=doubled(64),
         ),
-        {"width": WIDE},
+        {"width": WHY["wide"]},
     ),
     "training, GPT": Stage(
         gpt_training,
@@ -404,25 +403,25 @@ STAGES = {
             width=doubled(64),
             sequences=doubled(32),
         ),
-        {"width": WIDE},
+        {"width": WHY["wide"]},
     ),
     "MH, raw, n = 2": Stage(
         two_layer_clones,
         dict(length=32, vocabulary=500, chains=32),
         dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
-        {"length": CACHE, "vocabulary": CACHE, "chains": CACHE},
+        {"length": WHY["cache"], "vocabulary": WHY["cache"], "chains": WHY["cache"]},
     ),
     "MH, raw, n = 4 to 7": Stage(
         deep_clones,
         dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="raw"),
         dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
-        {"layers": FORMS},
+        {"layers": WHY["forms"]},
     ),
     "MH, raw, n = 3": Stage(
         deep_clones,
         dict(layers=3, length=32, vocabulary=400, chains=32, rank=32, energy="raw"),
         dict(length=(32, 48, 64, 96), chains=doubled(16)),
-        {"length": CHANGES},
+        {"length": WHY["changes"]},
     ),
     "MH, norm, n = 2": Stage(
         two_layer_clones,
@@ -433,7 +432,7 @@ STAGES = {
         deep_clones,
         dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="norm"),
         dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
-        {"layers": FORMS},
+        {"layers": WHY["forms"]},
     ),
     "MH, raw, BERT": Stage(
         bert_clones,
@@ -449,7 +448,7 @@ STAGES = {
         evaluation,
         dict(architecture="bert", length=16, vocabulary=400, sequences=128, checkpoints=2),
         dict(length=(16, 24, 32, 48), sequences=doubled(64), checkpoints=doubled(2)),
-        {"checkpoints": LOADING},
+        {"checkpoints": WHY["loading"]},
     ),
     "evaluation, GPT": Stage(
         evaluation,
@@ -475,7 +474,7 @@ STAGES = {
         family_fit,
         dict(length=40, vocabulary=21, sequences=500),
         dict(length=doubled(20), vocabulary=(5, 10, 20, 40), sequences=doubled(500)),
-        {"vocabulary": ROWS},
+        {"vocabulary": WHY["rows"]},
     ),
     "state evolution": Stage(state_evolution, dict(points=1024), dict(points=doubled(1024))),
     "GAMP": Stage(
