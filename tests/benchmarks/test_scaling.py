@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import scaling, scaling_page
-from benchmarks.scaling_stages import STAGES, Stage, two_layer_training
+from benchmarks.scaling_stages import STAGES, Stage, two_layer_clones, two_layer_training
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,6 +49,13 @@ def test_the_peak_of_memory_is_that_of_the_sizes_and_not_of_larger_ones_before()
     stage = Stage(lambda MiB: (lambda: np.ones(MiB * 2**17), MiB), {}, {})
     large, small = (scaling._point(stage, dict(MiB=size))[1] for size in (400, 100))
     assert 250 < large - small < 350
+
+
+def test_tables_of_pairs_are_made_without_all_products_at_once():
+    """These would be |V|^3 numbers, 512 MiB."""
+    stage = Stage(lambda vocabulary: two_layer_clones(3, vocabulary, 2, "norm", 2), {}, {})
+    large, small = (scaling._point(stage, dict(vocabulary=size))[1] for size in (512, 64))
+    assert large - small < 200
 
 
 def test_a_stage_at_toy_sizes_has_its_row_for_every_size(monkeypatch):

@@ -157,9 +157,9 @@ def encoder(name: str, layers: int, length: int, vocabulary: int, width: int) ->
 
 
 def encoder_layer(rows: int, seen: int, width: int) -> int:
-    """Of `rows` that see `seen` rows: attention, with the exponentials of 4 heads that count 20
+    """Of `rows` that see `seen` rows: attention, with the exponentials of 4 heads that count 10
     each, its output and an MLP of twice the width."""
-    return rows * (seen * (2 * width + 80) + 5 * width**2)
+    return rows * (seen * (2 * width + 40) + 5 * width**2)
 
 
 def masked_rows(layers: int, length: int, vocabulary: int, width: int) -> tuple[int, int]:
@@ -283,11 +283,11 @@ def order_spectrum(length: int, vocabulary: int, forwards: int) -> Work:
 
 
 def mean_maps(layers: int, length: int, vocabulary: int, sequences: int) -> Work:
-    """A forward pass of all rows for each of L masks."""
+    """A forward pass of all rows for each of L masks; of the last layer its maps alone."""
     model = models.build(encoder("encoder", layers, length, vocabulary, 64)).eval()
     tokens = torch.from_numpy(tokens_of(sequences, length, vocabulary))
-    work = partial(maps.mean_maps, model, tokens)
-    return work, sequences * length * all_rows(layers, length, 64)
+    each = all_rows(layers - 1, length, 64) + length * (2 * 64**2 + length * (64 + 40))
+    return partial(maps.mean_maps, model, tokens), sequences * length * each
 
 
 def family_fit(length: int, vocabulary: int, sequences: int) -> Work:
@@ -329,7 +329,7 @@ WHY = {
     "products take less time for an operation",
     "changes": "accepted proposals, whose L^2 d^2 grow fastest, are wide products and take less "
     "time for an operation",
-    "loading": "reading the sequences is a fixed part",
+    "loading": "building the model of a checkpoint and reading it is a fixed part",
     "rows": "the address of a word's row takes as long as a short row",
 }
 
@@ -425,8 +425,8 @@ STAGES = {
     ),
     "MH, norm, n = 2": Stage(
         two_layer_clones,
-        dict(length=32, vocabulary=500, chains=16, energy="norm"),
-        dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
+        dict(length=32, vocabulary=250, chains=16, energy="norm"),
+        dict(length=doubled(32), vocabulary=doubled(250), chains=doubled(16)),
     ),
     "MH, norm, n = 4 to 7": Stage(
         deep_clones,
@@ -446,9 +446,9 @@ STAGES = {
     ),
     "evaluation, BERT": Stage(
         evaluation,
-        dict(architecture="bert", length=16, vocabulary=400, sequences=128, checkpoints=2),
-        dict(length=(16, 24, 32, 48), sequences=doubled(64), checkpoints=doubled(2)),
-        {"checkpoints": WHY["loading"]},
+        dict(architecture="bert", length=16, vocabulary=400, sequences=256, checkpoints=2),
+        dict(length=(16, 24, 32, 48), sequences=doubled(128), checkpoints=doubled(2)),
+        {"length": WHY["loading"]},
     ),
     "evaluation, GPT": Stage(
         evaluation,
