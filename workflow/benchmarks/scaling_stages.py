@@ -207,11 +207,11 @@ def two_layer_clones(
 ) -> Work:
     """raw: a proposal reads W once and its ratio W, S and U; an accepted one adds a row to each
     row of the three; logits are products with Q and P. norm: instead the
-    head on L rows, and L^2 d for the first square's answer, in doubles, which count three times."""
+    head on L rows, and L^2 d for the first square's answer."""
     work, taken = swept(factored(2, length, vocabulary, rank), chains, energy)
     each = (4 + 3 * taken) * length * vocabulary + 2 * vocabulary * rank
     if energy == "norm":
-        each = (length + 1) * vocabulary * rank + 3 * length**2 * rank
+        each = (length + 1) * vocabulary * rank + length**2 * rank
     return work, chains * length * each
 
 
@@ -324,9 +324,12 @@ WHY = {
     "cache": "the caches of the chains, or the tables, outgrow those of the processor",
     "bins": "a row of J goes to its bin through memory, and takes some four times as long for an "
     "operation as products with U, whose number alone grows with |V|",
+    "pairs": "the look-up of a pair's bin takes as long whatever the row of J that is added",
     "visit": "the random number of a visit and the addresses of neighbours' rows are a fixed part",
     "forms": "two forms of the sampler: tables up to n = 4, then all copies anew, whose wide "
     "products take less time for an operation",
+    "calls": "reading the first square's answer from its table and the calls of a step are a "
+    "fixed part",
     "changes": "accepted proposals, whose L^2 d^2 grow fastest, are wide products and take less "
     "time for an operation",
     "loading": "building the model of a checkpoint and reading it is a fixed part",
@@ -345,7 +348,7 @@ STAGES = {
         many_body_data,
         dict(length=32, vocabulary=8, chains=64),
         dict(length=(32, 40, 48, 64), vocabulary=(8, 12, 16, 24), chains=doubled(64)),
-        {"vocabulary": WHY["bins"]},
+        {"length": WHY["pairs"], "vocabulary": WHY["bins"]},
     ),
     "Potts data": Stage(
         potts_data,
@@ -425,8 +428,9 @@ STAGES = {
     ),
     "MH, norm, n = 2": Stage(
         two_layer_clones,
-        dict(length=32, vocabulary=250, chains=16, energy="norm"),
-        dict(length=doubled(32), vocabulary=doubled(250), chains=doubled(16)),
+        dict(length=32, vocabulary=500, chains=64, energy="norm"),
+        dict(length=doubled(16), vocabulary=doubled(250), chains=doubled(32)),
+        {"length": WHY["calls"], "vocabulary": WHY["calls"]},
     ),
     "MH, norm, n = 4 to 7": Stage(
         deep_clones,
