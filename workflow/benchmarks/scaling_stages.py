@@ -321,10 +321,12 @@ def message_passing(size: int, samples: float) -> Work:
 WHY = {
     "wide": "passes over rows and narrow products take longer for an operation than wide products",
     "squares": "passes over the n - 1 squares of a copy take longer for an operation than products",
-    "cache": "the caches of the chains, or the tables, outgrow those of the processor",
+    "cache": "the arrays that are read again and again outgrow the caches of the processor",
     "bins": "a row of J goes to its bin through memory, and takes some four times as long for an "
     "operation as products with U, whose number alone grows with |V|",
     "pairs": "the look-up of a pair's bin takes as long whatever the row of J that is added",
+    "vectors": "the passes of L-BFGS over the couplings, which N does not change, take longer for "
+    "an operation than sums of rows",
     "visit": "the random number of a visit and the addresses of neighbours' rows are a fixed part",
     "forms": "two forms of the sampler: tables up to n = 4, then all copies anew, whose wide "
     "products take less time for an operation",
@@ -372,6 +374,7 @@ STAGES = {
         two_layer_training,
         dict(length=32, vocabulary=400, rank=64, sequences=256),
         dict(length=doubled(32), vocabulary=doubled(400), sequences=doubled(128)),
+        {"vocabulary": WHY["cache"]},
     ),
     "training, n = 3 to 6": Stage(
         deep_training,
@@ -406,7 +409,7 @@ STAGES = {
             width=doubled(64),
             sequences=doubled(32),
         ),
-        {"width": WHY["wide"]},
+        {"width": WHY["wide"], "length": WHY["cache"]},
     ),
     "MH, raw, n = 2": Stage(
         two_layer_clones,
@@ -447,6 +450,7 @@ STAGES = {
         heat_bath,
         dict(length=32, vocabulary=400, chains=32),
         dict(length=doubled(32), vocabulary=doubled(400), chains=doubled(32)),
+        {"vocabulary": WHY["cache"]},
     ),
     "evaluation, BERT": Stage(
         evaluation,
@@ -468,6 +472,7 @@ STAGES = {
         order_spectrum,
         dict(length=32, vocabulary=400, forwards=2000),
         dict(length=doubled(32), forwards=doubled(2000)),
+        {"length": WHY["wide"]},
     ),
     "maps": Stage(
         mean_maps,
@@ -478,12 +483,13 @@ STAGES = {
         family_fit,
         dict(length=40, vocabulary=21, sequences=500),
         dict(length=doubled(20), vocabulary=(5, 10, 20, 40), sequences=doubled(500)),
-        {"vocabulary": WHY["rows"]},
+        {"vocabulary": WHY["rows"], "sequences": WHY["vectors"]},
     ),
     "state evolution": Stage(state_evolution, dict(points=1024), dict(points=doubled(1024))),
     "GAMP": Stage(
         message_passing,
         dict(size=500, samples=1.0),
         dict(size=doubled(500), samples=doubled(0.5)),
+        {"size": WHY["cache"]},
     ),
 }

@@ -152,7 +152,10 @@ class _FirstSquare:
         self.factors = [-way[..., : parameters.length].mT for way in self.ways[:-1]]
         if footprint.has_pairs(parameters):
             # Row by row: all |V|^3 products at once would outgrow the table.
-            self.pairs = torch.stack([self._read(row * self.sent) for row in self.sent], 1)
+            sizes = parameters.layers - 1, *self.sent.shape, parameters.rank
+            self.pairs = self.sent.new_empty(sizes)
+            for b, row in enumerate(self.sent):
+                self.pairs[:, b] = self._read(row * self.sent)
 
     def _read(self, values: Tensor) -> Tensor:
         """Q^m (layers - 1, ..., d) of values (..., |V|), m = 2 .. layers."""
