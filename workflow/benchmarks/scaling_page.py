@@ -75,7 +75,7 @@ def write(source: str | Path, root: Path) -> None:
     gallery, page = root / GALLERY, root / PAGE
     (gallery / "scaling.csv").write_bytes(Path(source).read_bytes())
     rows = pd.read_csv(source, keep_default_na=False)
-    draw(rows).savefig(gallery / "scaling.png", metadata={"Software": None})
+    draw(rows).savefig(gallery / "scaling.png", dpi=200, metadata={"Software": None})
     runs = pd.read_csv(gallery / "runs.csv", index_col="picture")
     runs.loc["scaling.png"] = "benchmarks scaling", commit(root)
     runs.sort_index().to_csv(gallery / "runs.csv")

@@ -417,17 +417,17 @@ STAGES = {
         dict(length=doubled(32), vocabulary=doubled(500), chains=doubled(16)),
         {"length": WHY["cache"], "vocabulary": WHY["cache"], "chains": WHY["cache"]},
     ),
-    "MH, raw, n = 4 to 7": Stage(
-        deep_clones,
-        dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="raw"),
-        dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
-        {"layers": WHY["forms"]},
-    ),
     "MH, raw, n = 3": Stage(
         deep_clones,
         dict(layers=3, length=32, vocabulary=400, chains=32, rank=32, energy="raw"),
         dict(length=(32, 48, 64, 96), chains=doubled(16)),
         {"length": WHY["changes"]},
+    ),
+    "MH, raw, n = 4 to 7": Stage(
+        deep_clones,
+        dict(layers=4, length=16, vocabulary=400, chains=8, rank=32, energy="raw"),
+        dict(layers=(4, 5, 6, 7), length=(16, 24, 32, 48), chains=doubled(8)),
+        {"layers": WHY["forms"]},
     ),
     "MH, norm, n = 2": Stage(
         two_layer_clones,
