@@ -44,7 +44,7 @@ rule benchmark_part:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
         part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
-        "recipes|spectrum|interactions|families",
+        "recipes|spectrum|interactions|families|scaling",
     localrule: True
     conda:
         "../../envs/learning.yaml"

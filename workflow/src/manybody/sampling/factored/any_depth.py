@@ -151,8 +151,11 @@ class _FirstSquare:
         # factor^m_jk, indexed [i, j, k]
         self.factors = [-way[..., : parameters.length].mT for way in self.ways[:-1]]
         if footprint.has_pairs(parameters):
-            pairs = map(self._read, self.sent[:, None] * self.sent)
-            self.pairs = torch.stack(list(pairs), 1)
+            # Row by row: all |V|^3 products at once would outgrow the table.
+            sizes = parameters.layers - 1, *self.sent.shape, parameters.rank
+            self.pairs = self.sent.new_empty(sizes)
+            for b, row in enumerate(self.sent):
+                self.pairs[:, b] = self._read(row * self.sent)
 
     def _read(self, values: Tensor) -> Tensor:
         """Q^m (layers - 1, ..., d) of values (..., |V|), m = 2 .. layers."""
