@@ -49,7 +49,7 @@ OF_FILES = (
     "collect_corpus", "train_tokenizer", "take_tokenizer", "encode_sequences", "measure_overlap",
     "measure_ngrams", "read_alignment", "read_series", "fit_families", "use_families",
 )  # fmt: skip
-RUNS = ("runs", "realisations", "epochs")  # counts of a theory, whose lists are its cases
+MANY = 1000  # sequences, or passes, of which a probe counts the cost
 
 
 class Unsized(ValueError):
@@ -132,18 +132,18 @@ class Probe:
     def _apart(self, masks: float | str | None) -> dict:
         return {"masks": 1.0} if masks == "all" else {}
 
-    def tested(self, count: int, share: float | str) -> float:
-        """The losses of so many sequences, a share or "all" of their positions masked in turn."""
+    def tested(self, share: float | str) -> float:
+        """The losses of a sequence, a share or "all" of its positions masked in turn."""
         share = self._apart(share).get("masks", share) if self.gpu else share
 
         def ready(count):
             masks = None if self.causal else masked_positions(count, self.length, share, 0)
             return partial(sequence_sums, self.model, self.tensor(count), masks)
 
-        return self.up_to(count, ready)
+        return self.up_to(MANY, ready) / MANY
 
-    def passes(self, count: int) -> float:
-        """So many forward passes: of masked copies, or of sequences of a causal model."""
+    def passes(self) -> float:
+        """A forward pass: of a masked copy, or of a sequence of a causal model."""
 
         def ready(count):
             rows = torch.arange(count)
@@ -151,7 +151,7 @@ class Probe:
             loss = next_token_loss if self.causal else masked_loss
             return partial(loss, self.model, self.tensor(count), *copies)
 
-        return self.up_to(count, ready)
+        return self.up_to(MANY, ready) / MANY
 
     def maps(self, count: int) -> float:
         """Attention averaged over so many sequences; nothing where it is a parameter."""
@@ -160,16 +160,15 @@ class Probe:
         return self.up_to(count, lambda n: partial(mean_maps, self.model, self.tensor(n)))
 
     def sampled(self, clone: dict) -> float:
-        """The chains of a clone: a step of each, or a sweep where tokens are redrawn."""
-        sampler, energy, count = clone.get("sampler", "mh"), clone["energy"], clone["chains"]
-        steps = max(clone["sweeps"]) * self.length
+        """A step of all chains of a clone."""
+        sampler, energy, count = clone["sampler"] or "mh", clone["energy"], clone["chains"]
         if self.gpu and sampler == "mh" and footprint.incremental(self.model, energy, 4, "cuda"):
             # What a token changes in the squares of factored attention, by the cheaper form.
             sizes = footprint.Sizes.of(self.description)
             products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
-            return 2.0 * sum(map(min, products)) * count * steps
+            return 2.0 * sum(map(min, products)) * count
         kind = "float32" if self.gpu else clone["precision"]
-        given = clone.get("paths"), clone["chain_seed"], self.model, lambda _: self.tokens(1024)
+        given = clone["paths"], 0, self.model, lambda _: self.tokens(MANY)
         compared = reference(energy, *given)
         each = 1 if sampler == "mh" else self.length
 
@@ -182,7 +181,7 @@ class Probe:
             move = advance if sampler == "mh" else redraw
             return lambda: move(chains, *moved, self.tokens(n))
 
-        return self.up_to(count, ready) * steps / each
+        return self.up_to(count, ready) / each
 
 
 class Prices:
@@ -200,6 +199,8 @@ class Prices:
         """
         if rule in OF_FILES:
             raise Unsized("sizes in a file")
+        if rule == "compute_theory":
+            raise Unsized("iterations until it converges")
         stage = getattr(self, f"_{rule.removesuffix('_on_cpu')}", None)
         return stage(gpu, **wildcards) if stage else 0.0
 
@@ -225,7 +226,7 @@ class Prices:
         entry = self.config["models"][model]
         if entry["architecture"] == "pretrained":
             raise Unsized(f"the sizes of {model}")
-        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed"}}
+        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
         text = json.dumps(description | self._of(source), sort_keys=True)
 
         def cost(method: str, *given) -> float:
@@ -250,13 +251,16 @@ class Prices:
         name = recipe["optimizer"]["name"]
         shaped = {"name": name, "weight_decay": 0.0, "momentum": 0.9, "betas": [0.9, 0.9]}
         share = recipe.get("validation_masks", recipe.get("masks"))
-        tested = cost("tested", recipe["validation"], share)
+        tested = recipe["validation"] * cost("tested", share)
         step = cost("step", same | {"optimizer": shaped, "together": bool(same["together"])})
         return recipe["steps"] * step + self._checkpoints(model, "all") * tested
 
     def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
         entry = self.config["clones"][clone]
-        return self._model(source, entry["model"], gpu)[1]("sampled", {**entry, "chain_seed": 0})
+        keys = ("sampler", "energy", "chains", "gauge", "paths", "precision", "order")
+        _, cost = self._model(source, entry["model"], gpu)
+        steps = max(entry["sweeps"]) * self._of(source)["length"]
+        return steps * cost("sampled", {key: entry.get(key) for key in keys})
 
     def _evaluate_model(self, gpu: bool, evaluation: str, seed: str) -> float:
         entry, clones = self.config["evaluations"][evaluation], self.config["clones"]
@@ -265,7 +269,7 @@ class Prices:
         counts = [clones[one]["chains"] if one else target["sequences"] for one, target in given]
         _, cost = self._model(entry["source"], entry["model"], gpu)
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
-        return checkpoints * cost("tested", sum(counts), entry["positions"])
+        return checkpoints * sum(counts) * cost("tested", entry["positions"])
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
         """At most: draws end sooner where their errors are small."""
@@ -274,7 +278,7 @@ class Prices:
         every = length * 2 ** (length - 1) * entry["sequences"] // 2
         _, cost = self._model(entry["source"], entry["model"], gpu)
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
-        return checkpoints * cost("passes", entry.get("forwards", every))
+        return checkpoints * entry.get("forwards", every) * cost("passes")
 
     def _extract_maps(self, gpu: bool, source: str, model: str, seed: str) -> float:
         sequences = self.config["sources"][source].get("sequences", {}).get("validation", 500)
@@ -326,7 +330,7 @@ class Prices:
         """A fit to all sequences at once, whose iterations are those of fewer sequences."""
         entry, total = self.config["models"][model], self._count(source)
         recipe = entry["training"]
-        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed"}}
+        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
 
         def cost(folder: str) -> float:
             counts = {"train": total, "validation": recipe["validation"], "test": 1}
@@ -351,22 +355,12 @@ class Prices:
             counts = {"train": max(entry["sizes"]), "validation": entry["test"]}
             paths = self._files(entry["source"], counts, Path(folder))
             paths |= {"hamiltonian": Path(folder, "hamiltonian")}
-            return seconds(lambda: learning_curves.compute(given, paths, Path(folder, "resume")))
+            fit = lambda one: learning_curves.compute(one, paths, Path(folder, "resume"))  # noqa: E731
+            fit({**given, "sizes": given["sizes"][:1]})  # what is compiled once is not part of it
+            learning_curves.forget(Path(folder, "resume"))
+            return seconds(lambda: fit(given))
 
         return self.once(lambda: entry["realisations"] * _in_folder(cost), "curve", curve)
-
-    def _compute_theory(self, gpu: bool, theory: str) -> float:
-        """Three cases of each list and one run, times the numbers of all: rough."""
-        entry, factor = dict(self.config["theory"][theory]), 1.0
-        for key, value in entry.items():
-            if isinstance(value, list) and len(value) > 3:
-                entry[key] = value[:: len(value) // 3][:3]
-                factor *= len(value) / 3
-            elif key in RUNS:
-                factor, entry[key] = factor * value, 1
-        kind = entry["kind"].replace("-", "_").replace("multi_index_", "multi_index.")
-        compute = import_module(f"manybody.theory.{kind}").compute
-        return self.once(lambda: factor * seconds(lambda: compute(entry)), "theory", theory)
 
 
 def _in_folder(cost: Callable[[str], float]) -> float:
