@@ -5,9 +5,9 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from display import named
 from snakemake import cli, workflow
 
+from display import named
 from manybody.pipeline.price import Asked, write
 from manybody.pipeline.probe import Prices
 

@@ -15,13 +15,15 @@ from manybody.pipeline.time_left import OVERHEAD, PRICED
 
 START = 2.5  # seconds in which a job of torch starts
 PEAK = 784e12  # operations a second of an H100 in large products (docs/gpu.md)
-# Shares of it that were measured there, by the operations that a probe counts.
+# Shares of it by which the operations that a probe counts take the time that was measured there:
+# of a BERT; training of factored attention, from four layers on.
 SHARES = {
     "train_model": 0.38,
     "sample_clones": 0.22,
-    "evaluate_model": 0.19,
+    "evaluate_model": 0.17,
     "measure_spectrum": 0.04,
 }
+OF_RANKS = 0.13
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
 
@@ -50,8 +52,39 @@ def price(job: Asked, prices: Prices) -> Price:
         amount = prices.of(job.rule, job.wildcards, gpu)
     except Unsized as error:
         return Price(START, str(error))
-    each = PEAK * SHARES[job.rule] * job.gpus if gpu else job.threads
-    return Price(START + amount / each)
+    if not gpu:
+        return Price(START + amount / job.threads)
+    ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
+    return Price(START + amount / (PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus))
+
+
+def by_stage(
+    config: dict, sizes: dict[str, dict], runs: list, clones: list
+) -> dict[str, list[float]]:
+    """Seconds on one core of each job, by stage, behind some runs (evaluation, seed) and clones of
+    the config; those that cannot be priced, and what is trained elsewhere, are left out."""
+    tests, drawn = (
+        [config["evaluations"][name] for name, _ in runs],
+        map(config["clones"].get, clones),
+    )
+    of = [(one, seed) for one, (_, seed) in zip(tests, runs, strict=True)]
+    of += [(one, one["seed"]) for one in drawn]
+    trained = dict.fromkeys((one["source"], one["model"], seed) for one, seed in of)
+    trained = [one for one in trained if "steps" in config["models"][one[1]].get("training", {})]
+    asked = [
+        ("train_model", dict(zip(("source", "model", "seed"), one, strict=True))) for one in trained
+    ]
+    asked += [
+        ("sample_clones", dict(source=config["clones"][name]["source"], clone=name))
+        for name in clones
+    ]
+    asked += [("evaluate_model", dict(evaluation=name, seed=seed)) for name, seed in runs]
+    prices, found = Prices(config, sizes), {}
+    for rule, wildcards in asked:
+        made = price(Asked(rule, wildcards, 1, 0, 0, set()), prices)
+        if not made.unsized:
+            found.setdefault(rule, []).append(made.seconds)
+    return found
 
 
 def stages(jobs: dict[str, Asked], found: dict[str, Price]) -> pd.DataFrame:
