@@ -66,7 +66,7 @@ def make(
 
 
 def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object], int]]]:
-    """The Hamiltonian of a source, and for an estimate of the time of `make` what it does how often:
+    """The Hamiltonian of a source, and for an estimate of its time what `make` does how often:
     moves chains, of which a call returns the tokens, tests sequences, and what it does once."""
     model, _ = draw(source)
     stream, sequences = streams_of(source["seed"], STREAMS)["probe"], source["sequences"].values()

@@ -60,9 +60,12 @@ def make(
 
 
 def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object], int]]]:
-    """The Hamiltonian of a source, and for an estimate of the time of `make` what it does how often:
-    moves chains, of which a call returns the tokens, and tests sequences. Cold chains are fast: a temperature that
-    is searched for is one of short chains, and of its search two doublings of beta are counted."""
+    """The Hamiltonian of a source, and for an estimate of its time what `make` does how often:
+    moves chains, of which a call returns the tokens, and tests sequences.
+
+    Cold chains are fast: a temperature that is searched for is that of short chains, and of the
+    search two doublings of beta are counted.
+    """
     streams, at = streams_of(source["seed"], STREAMS), interactions(source)
     beta = source["temperature"].get("beta")
     searched = 0 if beta else 2 * (SEARCHED * (STEPS + 4) + REFINED)

@@ -95,8 +95,9 @@ def plan(
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,
     what it took when it last ran here, or else what the jobs of its stage took that are most
-    similar; and where none of these ran, its price, or `GUESS`. A job that keeps nothing in the store makes what
-    is there again, unless it is one of `changed`, whose parameters are others than before.
+    similar; and where none of these ran, its price, or `GUESS`. A job that keeps nothing in the
+    store makes what is there again, unless it is one of `changed`, whose parameters are others than
+    before.
     """
     records, contents = _records(results), {}
     prices = read_json(results / PRICED) if (results / PRICED).is_file() else {}
