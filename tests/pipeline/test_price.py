@@ -1,6 +1,7 @@
 """Operations that are counted, what they cost, and the table."""
 
 import csv
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -68,22 +69,21 @@ def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch):
 
 
 def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
-    class Counted:
-        config = {"models": {"ranked": {"rank": None}}}
+    def cost(rule, wildcards, gpu):
+        return 3600 * PEAK * SHARES[rule] if gpu else 600.0
 
-        def of(self, rule, wildcards, gpu):
-            return 3600 * PEAK * SHARES[rule] if gpu else 600.0
+    counted = SimpleNamespace(config={"models": {"ranked": {"rank": None}}}, of=cost)
 
     def asked(rule, gpus):
         return Asked(rule, {}, 2, 3000, gpus, set())
 
-    assert price.price(asked("train_model", 1), Counted()).seconds == START + 3600
-    assert price.price(asked("train_model", 2), Counted()).seconds == START + 1800
+    assert price.price(asked("train_model", 1), counted).seconds == START + 3600
+    assert price.price(asked("train_model", 2), counted).seconds == START + 1800
     ranked = asked("train_model", 1)._replace(wildcards={"model": "ranked"})
-    assert price.price(ranked, Counted()).seconds == pytest.approx(START + 3600 * 0.38 / 0.13)
+    assert price.price(ranked, counted).seconds == pytest.approx(START + 3600 * 0.38 / 0.13)
     # without a GPU, and what does not use the one it is given: two threads share the work
-    assert price.price(asked("train_model", 0), Counted()).seconds == START + 300
-    assert price.price(asked("describe_clones", 1), Counted()).seconds == START + 300
+    assert price.price(asked("train_model", 0), counted).seconds == START + 300
+    assert price.price(asked("describe_clones", 1), counted).seconds == START + 300
 
 
 def config(**overlay):
@@ -137,16 +137,15 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
         "read/d": Asked("collect_corpus", {}, 1, 10, 0, set()),
     }
 
-    class Known:
-        config = {"models": {}}
+    def cost(rule, wildcards, gpu):
+        if rule == "collect_corpus":
+            raise probe.Unsized("sizes in a file")
+        return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
 
-        def of(self, rule, wildcards, gpu):
-            if rule == "collect_corpus":
-                raise probe.Unsized("sizes in a file")
-            return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
+    known = SimpleNamespace(config={"models": {}}, of=cost)
 
     compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
-    said = price.write(tmp_path, jobs, Known(), compute)
+    said = price.write(tmp_path, jobs, known, compute)
     with (tmp_path / "price.csv").open() as opened:
         rows = {row["stage"]: row for row in csv.DictReader(opened)}
     trained = rows["train_model"]

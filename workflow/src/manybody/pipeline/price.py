@@ -63,27 +63,22 @@ def by_stage(
 ) -> dict[str, list[float]]:
     """Seconds on one core of each job, by stage, behind some runs (evaluation, seed) and clones of
     the config; those that cannot be priced, and what is trained elsewhere, are left out."""
-    tests, drawn = (
-        [config["evaluations"][name] for name, _ in runs],
-        map(config["clones"].get, clones),
-    )
-    of = [(one, seed) for one, (_, seed) in zip(tests, runs, strict=True)]
-    of += [(one, one["seed"]) for one in drawn]
-    trained = dict.fromkeys((one["source"], one["model"], seed) for one, seed in of)
-    trained = [one for one in trained if "steps" in config["models"][one[1]].get("training", {})]
+    made = {name: config["evaluations"][name] for name, _ in runs}
+    drawn = {name: config["clones"][name] for name in clones}
+    trained = [(made[name]["source"], made[name]["model"], seed) for name, seed in runs]
+    trained += [(one["source"], one["model"], one["seed"]) for one in drawn.values()]
     asked = [
-        ("train_model", dict(zip(("source", "model", "seed"), one, strict=True))) for one in trained
+        ("train_model", {"source": source, "model": model, "seed": seed})
+        for source, model, seed in dict.fromkeys(trained)
+        if "steps" in config["models"][model].get("training", {})
     ]
-    asked += [
-        ("sample_clones", dict(source=config["clones"][name]["source"], clone=name))
-        for name in clones
-    ]
-    asked += [("evaluate_model", dict(evaluation=name, seed=seed)) for name, seed in runs]
+    asked += [("sample_clones", {"source": one["source"], "clone": n}) for n, one in drawn.items()]
+    asked += [("evaluate_model", {"evaluation": name, "seed": seed}) for name, seed in runs]
     prices, found = Prices(config, sizes), {}
     for rule, wildcards in asked:
-        made = price(Asked(rule, wildcards, 1, 0, 0, set()), prices)
-        if not made.unsized:
-            found.setdefault(rule, []).append(made.seconds)
+        one = price(Asked(rule, wildcards, 1, 0, 0, set()), prices)
+        if not one.unsized:
+            found.setdefault(rule, []).append(one.seconds)
     return found
 
 
