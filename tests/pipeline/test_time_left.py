@@ -180,10 +180,11 @@ def test_of_a_stage_that_never_ran_the_seconds_are_guessed(planned, jobs):
     assert found.rough() == len(jobs)
 
 
-def test_a_price_stands_in_where_nothing_ran(planned, jobs, tmp_path):
-    (tmp_path / "price.json").write_text(json.dumps({"tokenize/docs": 700.0, "train/a": 900.0}))
-    found = planned(train_a=500.0)
-    assert found.expected["train/a"] == 500 + OVERHEAD  # what ran here says more
-    assert found.expected["tokenize/docs"] == 700 + OVERHEAD
-    assert found.expected["test/a"] == GUESS + OVERHEAD
+def test_a_price_stands_in_where_nothing_ran(planned, tmp_path):
+    prices = {"tokenize/docs": 700.0, "train/a": 900.0}
+    (tmp_path / "price.json").write_text(json.dumps(prices))
+    found = planned(tokenize_docs=10.0)
+    assert found.stored == {"tokenize/docs"}  # what ran here says more
+    assert found.expected["train/a"] == 900 + OVERHEAD
+    assert found.expected["train/b"] == GUESS + OVERHEAD
     assert found.guessed == {"train/b", "test/a"}
