@@ -3,11 +3,13 @@
 import csv
 import json
 
+import repository
 from pipelines import Pipeline
 
 
 def test_every_job_of_smoke_has_a_price_and_nothing_is_made(tmp_path):
-    smoke = Pipeline(tmp_path, scale="smoke")
+    folder = tmp_path / "checkout"
+    smoke = Pipeline(repository.copy(folder), scale="smoke", root=folder)
     counted = smoke.counted("--forceall", targets=["all"])
     smoke.run(targets=["price"])
     with (smoke.results / "price.csv").open() as opened:
