@@ -13,7 +13,6 @@ from manybody.pipeline.probe import Prices, Unsized
 from manybody.pipeline.schedule import makespan, tails
 from manybody.pipeline.time_left import OVERHEAD, PRICED
 
-START = 2.5  # seconds in which a job of torch starts
 PEAK = 784e12  # operations a second of an H100 in large products (docs/gpu.md)
 # Shares of it by which the operations that a probe counts take the time that was measured there:
 # of a BERT; training of factored attention, from four layers on.
@@ -51,11 +50,12 @@ def price(job: Asked, prices: Prices) -> Price:
     try:
         amount = prices.of(job.rule, job.wildcards, gpu)
     except Unsized as error:
-        return Price(START, str(error))
+        return Price(prices.start, str(error))
     if not gpu:
-        return Price(START + amount / job.threads)
+        return Price(prices.start + amount / job.threads)
     ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
-    return Price(START + amount / (PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus))
+    rate = PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus
+    return Price(prices.start + amount / rate)
 
 
 def by_stage(

@@ -6,9 +6,12 @@ operations of matrix products. It reads nothing that the pipeline makes.
 """
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -205,6 +208,14 @@ class Prices:
             raise Unsized("iterations until it converges")
         stage = getattr(self, f"_{rule.removesuffix('_on_cpu')}", None)
         return stage(gpu, **wildcards) if stage else 0.0
+
+    @cached_property
+    def start(self) -> float:
+        """Seconds of processor time in which a job of torch starts."""
+        before = os.times()
+        subprocess.run([sys.executable, "-c", "import accelerate, transformers"], check=True)
+        after = os.times()
+        return sum(b - a for a, b in zip(before[2:4], after[2:4], strict=True))
 
     def once(self, cost: Callable[[], float], *key) -> float:
         """A cost that is measured once for all jobs of this key."""
