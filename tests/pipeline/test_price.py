@@ -11,7 +11,7 @@ from snakemake.utils import update_config
 from benchmarks import gpu
 from manybody.io.atomic import read_json
 from manybody.pipeline import price, probe
-from manybody.pipeline.price import PEAK, SHARES, START, Asked
+from manybody.pipeline.price import PEAK, SHARES, Asked
 from manybody.pipeline.probe import Prices, Probe, operations, up_to
 
 BERT = dict(
@@ -22,6 +22,7 @@ RECIPE = dict(
     learning_rate=0.0, warmup=0, schedule="constant", steps=1,
     optimizer=dict(name="sgd", momentum=0.0, weight_decay=0.0),
 )  # fmt: skip
+START = 2.5
 SIZES = {"text": {"vocabulary": 20, "length": 8}, "spins": {"vocabulary": 20, "length": 20}}
 
 
@@ -72,7 +73,7 @@ def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     def cost(rule, wildcards, gpu):
         return 3600 * PEAK * SHARES[rule] if gpu else 600.0
 
-    counted = SimpleNamespace(config={"models": {"ranked": {"rank": None}}}, of=cost)
+    counted = SimpleNamespace(config={"models": {"ranked": {"rank": None}}}, of=cost, start=START)
 
     def asked(rule, gpus):
         return Asked(rule, {}, 2, 3000, gpus, set())
@@ -142,7 +143,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
             raise probe.Unsized("sizes in a file")
         return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
 
-    known = SimpleNamespace(config={"models": {}}, of=cost)
+    known = SimpleNamespace(config={"models": {}}, of=cost, start=START)
 
     compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
     said = price.write(tmp_path, jobs, known, compute)
@@ -160,11 +161,12 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
     assert "| 1 | 2 | 2 |" in said  # the trainings beside each other, then the plot
 
 
-def test_seconds_by_stage_of_what_is_trained_here(unit):
+def test_seconds_by_stage_of_what_is_trained_here(unit, monkeypatch):
     mine = config(
         models={"theirs": {"architecture": "pretrained"}},
         evaluations={"theirs": {**load("tiny.yaml")["evaluations"]["tiny"], "model": "theirs"}},
     )
+    monkeypatch.setattr(Prices, "start", START)
     runs = [("tiny", 0), ("tiny", 1), ("theirs", 0)]
     found = price.by_stage(mine, SIZES, runs, ["tiny"])
     counted = {stage: len(jobs) for stage, jobs in found.items()}
