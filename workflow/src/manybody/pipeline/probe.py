@@ -103,7 +103,9 @@ class Probe:
     def __init__(self, description: dict, gpu: bool = False):
         self.description, self.gpu = description, gpu
         self.length, self.vocabulary = description["length"], description["vocabulary"]
-        self.model = models.build(description).eval()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.model = models.build(description).eval()
         self.causal = self.model.about.causal
 
     def tokens(self, count: int) -> np.ndarray:
@@ -183,6 +185,14 @@ class Probe:
             chains = open_chains(
                 self.model, self.tensor(n), energy, clone["gauge"], kind, sampler, compared
             )
+            if self.gpu and sampler == "mh":  # of a proposal that is not the token itself
+
+                def propose():
+                    which, first = torch.arange(n), chains.tokens[:, 0]
+                    chains.logits(which, 0 * which)
+                    chains.log_ratio(which, 0 * which, (first + 1) % self.vocabulary)
+
+                return propose
             move = advance if sampler == "mh" else redraw
             return lambda: move(chains, *moved, self.tokens(n))
 
