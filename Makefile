@@ -14,7 +14,7 @@ export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
 INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures gallery resume why prune test test-system test-all config lock audit
+.PHONY: help env figures gallery resume why prune archive test test-system test-all config docs lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ help: ## this list
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip finds'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
-	@echo '  RESULTS=results the folder of results that resume and prune look at'
+	@echo '  RESULTS=results the folder of results that resume, prune and archive look at'
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
@@ -53,6 +53,9 @@ why: env ## what would run, in groups, and what has changed since it last ran
 prune: env ## what the store holds that no figure uses now; ARGS=--remove removes it
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.store "$$RESULTS" $(ARGS)
 
+archive: env ## what runs found as one file for a DOI; ARGS="results/order ..." adds runs
+	@$(INSIDE) PYTHONPATH=workflow/src python workflow/archive.py build/manybody-results.zip "$$RESULTS" $(ARGS)
+
 test: env ## format, lint and the quick tests (3 minutes)
 	$(check)
 	$(TESTS) --part everyday -m 'not slow' $(ARGS)
@@ -67,8 +70,20 @@ test-all: env ## format, lint and all tests, with the slow ones (hours)
 config: env ## the editors' schema, docs/config.md and docs/results.md anew
 	$(INSIDE) PYTHONPATH=workflow/src:workflow python workflow/schemas/document.py
 
-lock: env ## the locks and conda environments anew, from envs/requirements.in
+# Installed once, from a package index; then nothing is fetched, and no notebook is executed.
+docs: env ## the documentation, to build/docs/index.html; links out of it are listed
+	@cmp -s "$$LOCKS/docs.txt" "$$VENV/docs/docs.txt" || { rm -rf "$$VENV/docs" && \
+	  "$$VENV/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps \
+	    --require-hashes --only-binary :all: --target "$$VENV/docs" -r "$$LOCKS/docs.txt" && \
+	  cp "$$LOCKS/docs.txt" "$$VENV/docs"; }
+	@rm -rf build/docs
+	@$(INSIDE) PYTHONPATH="$$VENV/docs:docs:workflow/src" \
+	  python -m sphinx -q -E -W --keep-going -n -d build/doctrees docs build/docs
+	@grep -rhoE --include='*.html' 'href="https?://[^"]*' build/docs | cut -c7- | sort -u
+
+lock: env ## the locks, conda environments and Dockerfile anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
+	PATH="$(CURDIR)/envs:$$VIRTUAL_ENV/bin:$$PATH" snakemake --containerize > Dockerfile
 
 # Needs a package index for the two tools, which get an environment of their own, and pypi.org for
 # what is known to be vulnerable; versions are the same in both locks.
@@ -83,6 +98,7 @@ define check
 $(INSIDE) ruff check
 $(INSIDE) ruff format --check
 $(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
-$(INSIDE) snakefmt --check Snakefile workflow/rules
+$(INSIDE) snakefmt --check Snakefile workflow
+$(INSIDE) mypy
 $(INSIDE) snakemake --lint
 endef

@@ -6,9 +6,10 @@ from enumerated import all_states, boltzmann, distance, floor
 from spin_sources import MANY_BODY, check_splits, own_files, run
 
 from manybody.data import SourceError, equilibrium, gibbs
-from manybody.data.hamiltonian import Hamiltonian, read_about
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import SPLITS, draw, refuse_unequal, self_test
 from manybody.io.sequences import Sequences
+from manybody.io.tensor_files import read_about
 
 
 def test_writes_the_hamiltonian_and_three_tested_splits(tmp_path):

@@ -14,7 +14,7 @@ from spin_sources import POTTS, check_splits, own_files, pair_law, run, tensors
 
 from benchmarks.potts_sampling import peer_parameters
 from manybody.data import gibbs, pair_gibbs, potts as source_of
-from manybody.data.hamiltonian import Hamiltonian, read_about
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import SPLITS, self_test
 from manybody.data.pair_gibbs_loops import REFRESH, refresh, scale
 from manybody.data.potts import (
@@ -31,6 +31,7 @@ from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.io.seeds import streams_of
 from manybody.io.sequences import Sequences
+from manybody.io.tensor_files import read_about
 from manybody.models.stored import load_model
 from manybody.training.lbfgs import adopt
 

@@ -147,7 +147,7 @@ def pseudolikelihood() -> list:
 
     tokens = np.random.default_rng(1).integers(0, 6, (90, 8))
     counted = pl.Counted(tokens, 6)
-    fit = pl.fit_heads(counted, heads=2, iterations=12, fields=True)
+    fit = pl.fit_heads(counted, iterations=12, fields=True)
     return [np.float64(fit.loss), fit.model.attention, fit.model.values, fit.model.fields]
 
 

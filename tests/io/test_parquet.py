@@ -100,8 +100,11 @@ SPOILT = {
         "is refused: it holds 'maps', expected",
     ),
 } | {
-    text: (lambda path, text=text: foreign(path, {"manybody": text}), ".*not one of this pipeline")
-    for text in ("no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}')
+    text[:30]: (
+        lambda path, text=text: foreign(path, {"manybody": text}),
+        ".*not one of this pipeline",
+    )
+    for text in ("no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}', "[" * 10**6)
 }
 
 

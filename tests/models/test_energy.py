@@ -28,7 +28,6 @@ RECIPE = {
     "precision": "float32",
     "threads": 1,
 }
-FACTORED = {"architecture": "factored", "layers": 2, "rank": None, "bias": True}
 
 
 def description(order):

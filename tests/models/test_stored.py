@@ -7,11 +7,13 @@ import stat
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from manybody import models
 from manybody.io import checkpoints
 from manybody.io.atomic import ArtifactError, write_json
 from manybody.io.manifest import write_manifest
+from manybody.io.tensor_files import read_about
 from manybody.models import stored
 from manybody.training.run_files import write_history
 
@@ -73,6 +75,13 @@ def test_one_metadata_key_and_the_same_bytes_whatever_the_order(tmp_path):
     with safe_open(tmp_path / "a", framework="pt") as opened:
         assert list(opened.metadata()) == ["manybody"]
         assert json.loads(opened.metadata()["manybody"]) == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize("read", [checkpoints.read_tensors, read_about])
+def test_tensors_without_a_document_are_refused_by_name(tmp_path, read):
+    save_file({"weight": torch.zeros(2)}, tmp_path / "a", {"another": "{}"})
+    with pytest.raises(ArtifactError, match="a has no metadata under 'manybody'"):
+        read(tmp_path / "a")
 
 
 def test_weights_are_readable_like_any_other_file(tmp_path):

@@ -25,7 +25,7 @@ def test_a_run_and_the_clones_of_it(paths):
     model = "results/models/docs/n4/seed-0/manifest.json"
     assert paths.model_path("docs", "n4", 0) == model
     assert paths.clone_path("n4") == "results/clones/docs/n4/manifest.json"
-    assert paths.clone_model("n4") == model
+    assert paths.model_of("clones", "n4") == model
 
 
 def test_the_loss_that_picks_a_checkpoint_is_of_another_run():
@@ -55,12 +55,17 @@ def test_targets_are_splits_clones_and_what_chains_started_from():
         "results/clones/docs/n4/manifest.json",
         "results/clones/docs/n2/manifest.json",
     ]
-    assert paths.evaluated_model("mixed", "1") == "results/models/docs/bert/seed-1/manifest.json"
+    assert (
+        paths.model_of("evaluations", "mixed", "1")
+        == "results/models/docs/bert/seed-1/manifest.json"
+    )
 
 
 def test_a_spectrum_names_its_run_and_its_sequences(paths):
     entry = paths.entry("spectra", "n4")
-    assert paths.spectrum_model("n4", 0) == paths.model_path(entry["source"], entry["model"], 0)
+    assert paths.model_of("spectra", "n4", 0) == paths.model_path(
+        entry["source"], entry["model"], 0
+    )
     test = paths.split_path(entry["source"], "test")
     assert paths.split_of("spectra", "n4", "test") == test
 

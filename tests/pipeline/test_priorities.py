@@ -50,7 +50,7 @@ def test_a_figure_is_made_of_files_of_what_it_asks_for(demo):
     )
     (source,) = {run.source for run in runs}
     assert inputs["sequences"] == [paths.split_path(source, "validation")]
-    assert inputs["hamiltonians"] == [paths.hamiltonian_path(source)]
+    assert inputs["hamiltonians"] == [paths.hamiltonian.format(source=source)]
     assert inputs["equations"] == [f"results/equations/{'/'.join(name)}.parquet"]
 
 

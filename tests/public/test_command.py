@@ -113,3 +113,14 @@ def test_an_alignment_of_two_alphabets_is_refused_with_the_option_that_decides(t
         with pytest.raises(SystemExit):
             command.main(["family", str(path), f"--{option}", value])
         assert f"found {value}, expected a share {bounds}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", *(n[4:] for n in vars(command) if n.startswith("add_"))])
+def test_help_fits_a_screen(name, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        command.main([*filter(None, [name]), "--help"])
+    assert not ended.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert 5 < len(lines) <= 40
+    assert max(map(len, lines)) <= 80

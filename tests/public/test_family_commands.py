@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import manybody as mb
 from manybody import command
 from manybody.data import pair_formats
 from manybody.data.pair_model import PairModel, of_pairs
@@ -85,6 +86,8 @@ def test_new_sequences_are_written_with_what_they_are(folder, capsys):
     (folder / "own" / "model.safetensors").rename(learned / "model.safetensors")
     pair_formats.read_model("other.dat").save(folder / "own" / "model.safetensors")
     assert command.main(["generate", "own", "-n", "40"]) == 0
+    for given in (True, False):
+        assert ("boltzmann" in mb.load_couplings("own", learned=given).about) == given
     (learned / "model.safetensors").unlink()
     assert command.main(["generate", "own", "-n", "40"]) == 1
     assert "there was no Boltzmann learning" in capsys.readouterr().err

@@ -2,29 +2,19 @@
 
 import json
 import re
-import shutil
-import subprocess
 
 import planted_page
 import pytest
+from browser import DARK, NEEDED, asks, chromium
 from configs import load
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(CHROMIUM is None, reason="no command chromium in PATH"),
-]
-QUIET = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-features=NetworkTimeServiceQuerying"
-)
+pytestmark = [pytest.mark.long, NEEDED]
 # A frame may be narrower than a window; what is measured in it comes back as a message.
 FRAME = """<!doctype html><body><iframe src="measured.html" width="{width}" height="900"
 style="border: 0"></iframe><script>
 addEventListener("message", event => {{ document.body.textContent = event.data; }});
 </script></body>"""
 WAIT = ("--virtual-time-budget=5000",)
-DARK = "--blink-settings=preferredColorScheme=0"
 # Luminance and contrast of WCAG 2, of every text with the ground that it stands on.
 MEASURE = """<script>
 const lum = c => c.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -47,19 +37,6 @@ parent.postMessage(JSON.stringify({
     .map(e => e.tagName),
   contrast: Math.min(...ratios), texts: ratios.length, ground: lum(ground(document.body))}), "*");
 </script></body>"""
-
-
-def chromium(folder, page, *flags):
-    """What Chromium prints of a page."""
-    command = [CHROMIUM, *QUIET.split(), f"--user-data-dir={folder / 'profile'}", *flags]
-    shown = subprocess.run(
-        [*command, "--dump-dom", f"file://{page}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return shown.stdout
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +68,6 @@ def test_it_fits_and_can_be_read(page, tmp_path, width, flags):
     assert (found["ground"] < 0.1) == bool(flags)
 
 
-def requests(folder, page):
-    """(what asks, URL) of all requests; Chromium itself asks its makers for the time."""
-    log = folder / "net.json"
-    chromium(folder, page, f"--log-net-log={log}")
-    text = log.read_text(encoding="utf-8")
-    return set(re.findall(r'"traffic_annotation":(\d+),"url":"([^"]*)"', text))
-
-
 def test_no_request_leaves_it(page, tmp_path):
-    asking = tmp_path / "asking.html"
-    asking.write_text('<!doctype html><img src="http://127.0.0.1:9/x.png">')
-    (kind,) = {kind for kind, url in requests(tmp_path, asking) if url.endswith("x.png")}
-    assert kind not in {kind for kind, _ in requests(tmp_path, page)}
+    chromium(tmp_path, page)
+    assert not asks(tmp_path)

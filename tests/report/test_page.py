@@ -183,9 +183,6 @@ def test_a_run_of_one_figure_without_claims_and_clones_has_a_page(tmp_path):
     assert "figures.simplicity.fig4" in page.text  # of the default, and not here
 
 
-# --- How it looks ---------------------------------------------------------------------------------
-
-
 # --- Its parts ------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,14 @@ def test_a_field_is_a_number_with_its_interval_or_a_verdict(root):
     assert said == "M = 41.5 (36.8 to 46.3): *yes*"
 
 
+def test_a_field_is_a_factor_of_a_figures_table(root):
+    table = "panel,series,seed,x,y,y_err\na,L = 12,1,2,9.0,\nb,L = 12,all,1,2.6053,0.1942\n"
+    (root / results.GALLERY / "order.csv").write_text(table)
+    assert results.filled("[[order.csv b: L = 12]] times", root) == "2.61 (2.15 to 3.16) times"
+    with pytest.raises(KeyError, match="L = 13"):
+        results.filled("[[order.csv b: L = 13]]", root)
+
+
 def test_a_table_has_a_papers_records_and_links_the_picture(root):
     found = results.filled("[[table potts]]", root).splitlines()[2:]
     assert found == [

@@ -5,9 +5,9 @@ import torch
 
 from benchmarks import naive
 from manybody.models.factored.network import Factored
-from manybody.sampling import factored, footprint
+from manybody.sampling import draws, factored, footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.factored import two_layers
+from manybody.sampling.factored import copies, two_layers
 from manybody.sampling.factored.any_depth import DeepChains, DirectSquare, TableSquare
 from manybody.sampling.factored.copies import ExplicitChains, read
 from manybody.sampling.factored.deep_loops import LoopedChains
@@ -106,6 +106,38 @@ def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
     for pairs in walk((compiled, batched), 6, 9):
         for pair in pairs:
             torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_answers_tabled_for_pairs_of_tokens_are_those_through_all_channels(layers, monkeypatch):
+    weights, tokens = read(make_model(layers, 3, 9, 6), "none"), make_tokens(4, 6, 9)
+    tabled = DeepChains(weights, tokens, "norm")
+    assert tabled.first.pairs.shape == (layers - 1, 9, 9, 3)
+    monkeypatch.setattr(footprint, "TABLES", 1000)
+    direct = DeepChains(weights, tokens, "norm")
+    assert direct.first.pairs is None
+    for pairs in walk((tabled, direct), 6, 9):
+        for pair in pairs:
+            torch.testing.assert_close(*pair, rtol=1e-11, atol=1e-11)
+
+
+def test_sums_of_exponentials_and_wide_products_are_those_of_torch():
+    """At logits that no exponential holds, lengths that fill no vector, and rows of one product
+    that goes through oneDNN."""
+    generator = torch.Generator().manual_seed(3)
+    rows, weight, bias = (
+        torch.randn(*shape, generator=generator) for shape in ((3, 50, 70), (123, 70), (123,))
+    )
+    assert rows.numel() * len(weight) > copies.SMALL
+    logits = copies.product(rows, weight, bias)
+    exact = rows.double() @ weight.double().T + bias.double()
+    torch.testing.assert_close(logits.double(), exact, rtol=0, atol=2e-5)
+    exact = 40.0 * exact + 500.0
+    exact[0, 0] = -1e4
+    for kind, tolerance in ((torch.float64, 1e-13), (torch.float32, 1e-6)):
+        given = exact.to(kind)
+        expected = given.double().logsumexp(-1)
+        torch.testing.assert_close(draws.log_sums(given), expected, rtol=tolerance, atol=0)
 
 
 @pytest.mark.long  # compiles the loops of deep models

@@ -34,14 +34,6 @@ def problem(covariance, teacher, noise, length=None):
     return rp.Problem(eigenvalues, teacher @ U, noise, length or len(teacher))
 
 
-def general(inputs=12, seed=0, length=None):
-    """Correlated inputs and any teacher."""
-    generator = np.random.default_rng(seed)
-    W = generator.normal(size=(inputs, 2 * inputs))
-    teacher = generator.normal(size=inputs) / math.sqrt(inputs)
-    return problem(W @ W.T / (2 * inputs), teacher, 0.3, length)
-
-
 # --- Any covariance and teacher ------------------------------------------------------------------
 
 

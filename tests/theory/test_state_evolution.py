@@ -29,7 +29,6 @@ from manybody.theory.multi_index.table import (
 
 SETTING = Setting(1.0)
 WEAK = weak_recovery(SETTING)
-LINEAR = Setting(0.5, "linear")  # of which layer 1 is learned first
 ENTRY = dict(
     skip=1.0,
     activation="softmax",

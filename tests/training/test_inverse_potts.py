@@ -160,6 +160,23 @@ def test_factored_attention_recovers_planted_couplings():
     assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
 
 
+@pytest.mark.parametrize("summed", [False, True])
+def test_several_heads_end_where_the_slopes_vanish(summed):
+    """By the other loops; more heads than couplings have patterns stay zero."""
+    data, ridge = planted(400, 1), 3.0 if summed else 1e-3
+    counted = pl.Counted(data, COLOURS, np.random.default_rng(0).random(len(data)))
+    settings = dict(heads=COLOURS**2 + 2, fields=True, summed=summed)
+    fit = pl.fit_heads(counted, ridge=ridge, **settings)
+    loss, slopes = pl.loss_and_gradients(counted, fit.model)
+    count = counted.total * LENGTH
+    assert fit.loss == pytest.approx(loss / count, rel=1e-6)
+    for part, slope in zip(parts(fit.model), parts(slopes), strict=True):
+        slope = slope / (1.0 if summed else count) + ridge * part
+        assert np.abs(slope).max() < 1e-2 * ridge * np.abs(part).max()
+    assert not fit.model.values[-2:].any()
+    assert fit.model.values[-3].any()
+
+
 def test_true_conditionals_are_those_of_the_hamiltonian():
     """At a temperature other than 1, with and without fields of the sites."""
     data, own = tokens(), np.random.default_rng(3).standard_normal((LENGTH, COLOURS))

@@ -42,13 +42,13 @@ def by_formula(form, tokens, weights, vector) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("gap", [None, 0, 3])
-@pytest.mark.parametrize(("words", "heads"), [(1, None), (3, None), (3, 2)])
+@pytest.mark.parametrize(("words", "heads"), [(1, None), (3, None), (3, (2,)), (3, (2, False))])
 def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
     tokens, weights = sequences()
     monkeypatch.setattr(pair_fit, "_cost", lambda visits, rows, size: -size if size <= words else 0)
     family = pair_fit.Family(tokens, 5, weights, gap)
     assert family.words.colours.shape[1] == words
-    form = pair_fit.Heads(family, heads) if heads else pair_fit.Pairs(family)
+    form = pair_fit.Heads(family, *heads) if heads else pair_fit.Pairs(family)
     objective = pair_fit.Objective(form, STRENGTHS)
     rng = np.random.default_rng(1)
     vector = rng.normal(size=form.size)

@@ -10,11 +10,12 @@ costs neither sampler an energy, and some of the others are refused; the log say
 import logging
 import statistics
 import time
+from itertools import chain
 
 import numpy as np
 import torch
 
-from benchmarks.harness import row
+from benchmarks.harness import peak_flops, row
 from benchmarks.naive import NaiveSampler
 from manybody import models
 from manybody.io.devices import torch_threads
@@ -59,13 +60,32 @@ def measure(
 ) -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads` in chain-steps/s, medians over blocks.
 
-    `what` names cases (default: all); the norm score's rows end in " norm".
+    `what` names cases (default: all); the norm score's rows end in " norm". Where the operations of
+    a proposal are counted, a row more has those done a second and the core's peak.
     """
     with torch_threads(threads), torch.no_grad():
-        return [_row(name, energy, threads) for name in what or CASES for energy in energies]
+        rows = [_rows(name, energy, threads) for name in what or CASES for energy in energies]
+    return list(chain.from_iterable(rows))
 
 
-def _row(name: str, energy: str, threads: int) -> dict:
+def operations(sizes: dict, energy: str) -> int:
+    """Operations of the matrix products of one proposal: the least number that the form of
+    `sampling.factored` needs for the norm score of two or three layers, and of six; else 0."""
+    layers, norm = sizes["layers"], energy == "norm"
+    if sizes["architecture"] != "factored" or not (layers == 6 or (norm and layers < 4)):
+        return 0
+    length, rank = sizes["length"], sizes["rank"]
+    pairs, wide = length**2 * rank, length * sizes["vocabulary"] * rank
+    if layers == 6:  # all copies but one, whose four inner layers go through all channels and back
+        changed = (length - 1) * (4 * (2 * wide + pairs) + wide // length)
+    elif layers == 3:  # tables with the step, with all tokens; `along`; the last square's sums
+        changed = 2 * (rank**3 + length * rank**2 + pairs) + pairs * rank + length * rank**3
+    else:  # `along` alone, as pairs of tokens are tabled
+        changed = pairs
+    return 2 * (changed + norm * wide)
+
+
+def _rows(name: str, energy: str, threads: int) -> list[dict]:
     description, count, steps, blocks = CASES[name]
     model, initial = realistic(description, count)
     rates, alike, taken = ([], []), [], []
@@ -95,7 +115,11 @@ def _row(name: str, energy: str, threads: int) -> dict:
         name, energy, statistics.mean(alike), statistics.mean(taken),
     )  # fmt: skip
     what = name if energy == "raw" else f"{name} {energy}"
-    return row(what, ours, baseline, "chain-steps/s", threads)
+    rows = [row(what, ours, baseline, "chain-steps/s", threads)]
+    if counted := operations(description, energy):
+        done = float(ours * (1 - statistics.mean(alike)) * counted)
+        rows.append(row(f"{what}, of the peak", done, peak_flops(), "operations/s", threads))
+    return rows
 
 
 def realistic(

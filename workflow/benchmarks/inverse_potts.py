@@ -32,7 +32,7 @@ SWEEPS = 200
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)  # of plm: half of it times the squared J and h, a site
 ONE = dict(heads=1, ridge=1e-4, iterations=80)
 SPARSE = dict(heads=1, sparsity=3e-4, ridge=1e-4, iterations=40)
-HEADS = dict(heads=80, ridge=3e-4, iterations=50, fields=True)
+HEADS = dict(heads=80, ridge=3e-4, iterations=16, fields=True)
 
 
 def measure() -> list[dict]:
@@ -104,7 +104,8 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
 
 def _compile(settings: dict) -> None:
     few = np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH))
-    pl.fit_heads(pl.Counted(few, COLOURS), heads=settings["heads"], iterations=1)
+    short = {name: settings[name] for name in settings.keys() & {"heads", "fields"}}
+    pl.fit_heads(pl.Counted(few, COLOURS), iterations=1, **short)
     fit_full(few, RIDGES[0])
 
 

@@ -6,7 +6,6 @@ last layer computes the masked row only and whose one-hot inputs are gathered, n
 the batch size that suits it best. That both give the same gradients is checked.
 """
 
-import time
 from functools import partial
 
 import torch
@@ -14,10 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks import gibbs
-from benchmarks.harness import medians, row
+from benchmarks.harness import medians, row, timed
 from manybody.io.devices import torch_threads
 from manybody.models import build
-from manybody.training.learner import Objective
 
 # n, L, |V|, and the sequences that a block times: about a second of the baseline's work
 CASES = [(2, 20, 10, 5120), (3, 20, 10, 2560), (2, 10, 5, 25600), (3, 10, 5, 12800)]
@@ -41,38 +39,40 @@ def _row(
     torch.manual_seed(0)
     sizes = dict(vocabulary=vocabulary, length=length, layers=layers)
     model = build(dict(architecture="factored", rank=None, bias=False, init_scale=0.4, **sizes))
-    objective = Objective(model, "masked", compiled=False)
     tokens = torch.randint(vocabulary, (sequences, length))
     parameters = list(model.parameters())
 
-    def ours(batch: Tensor) -> Tensor:
-        return objective(batch)[0]
+    def ours(batch: Tensor) -> None:
+        model.set_gradients(batch, 1 / len(batch))  # what a training step calls
 
-    baseline = partial(explicit_loss, model)
-    first = tokens[:BATCH]
-    for one, two in zip(
-        *(torch.autograd.grad(form(first), parameters) for form in (ours, baseline)), strict=True
-    ):
+    def baseline(batch: Tensor) -> None:
+        (explicit_loss(model, batch) / len(batch)).backward()
+
+    found = []
+    for form in (ours, baseline):
+        form(tokens[:BATCH])
+        found.append([weight.grad for weight in parameters])
+        model.zero_grad()
+    for one, two in zip(*found, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3 * float(two.abs().max()))
     best = max(BATCHES, key=lambda size: _rate(baseline, parameters, tokens[: 2 * BATCH], size))
+    sides = (ours, BATCH), (baseline, best)
     rates = medians(
-        [
-            lambda: _rate(ours, parameters, tokens, BATCH),
-            lambda: _rate(baseline, parameters, tokens, best),
-        ],
-        blocks,
+        [partial(_rate, form, parameters, tokens, size) for form, size in sides], blocks
     )
     return row(f"n={layers}, L={length}, |V|={vocabulary}", *rates, "sequences/s", threads)
 
 
 def _rate(form, parameters: list[Tensor], tokens: Tensor, size: int) -> float:
-    """Sequences a second that `form` takes forward and back, `size` at a time."""
-    begin = time.perf_counter()
-    for batch in tokens.split(size):
-        (form(batch) / len(batch)).backward()
-        for weight in parameters:
-            weight.grad = None
-    return len(tokens) / (time.perf_counter() - begin)
+    """Sequences a second of the processor that `form` takes forward and back, `size` at a time."""
+
+    def epoch() -> None:
+        for batch in tokens.split(size):
+            form(batch)
+            for weight in parameters:
+                weight.grad = None
+
+    return len(tokens) / timed(epoch)[2]
 
 
 def explicit_loss(model, tokens: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ rule write_advice:
             if Path(ADVISED).absolute() in workflow.config_settings.configfiles
             else {}
         ),
-        recipes=sha256(Path(workflow.basedir) / "docs" / "recipes.csv"),
+        recipes=sha256(ROOT / "docs" / "recipes.csv"),
         code=lambda wildcards: code(
             "write_advice.py",
             *(

@@ -5,12 +5,6 @@ they need are listed in envs/benchmarks.txt and envs/shapiq.txt. Not part of `al
 `snakemake --cores 1 results/benchmarks/clones.csv` on a machine with nothing else to do.
 """
 
-
-localrules:
-    benchmark_part,
-    install_peers,
-
-
 PEERS = f"{RESULTS}/benchmarks/peers-{{peers}}"
 TOLD = {  # what a measurement is told: files, and the folder of packages for a process of its own
     "recipes": [paths.split_path("docs", split) for split in SPLITS[:2]],
@@ -21,13 +15,14 @@ TOLD["interactions"] = [*TOLD["recipes"], PEERS.format(peers="shapiq")]
 
 rule install_peers:
     input:
-        pins=Path(workflow.basedir) / "envs" / "{peers}.txt",
+        pins=ROOT / "envs" / "{peers}.txt",
     output:
         folder=directory(PEERS),
     log:
         f"{RESULTS}/logs/install_peers/{{peers}}.log",
     wildcard_constraints:
         peers="benchmarks|shapiq",
+    localrule: True
     conda:
         "../../envs/learning.yaml"
     message:
@@ -50,6 +45,7 @@ rule benchmark_part:
     wildcard_constraints:
         part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
         "recipes|spectrum|interactions|families",
+    localrule: True
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

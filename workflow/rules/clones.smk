@@ -10,7 +10,7 @@ Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.par
 
 rule sample_clones:
     input:
-        model=lambda wildcards: paths.clone_model(wildcards.clone),
+        model=lambda wildcards: paths.model_of("clones", wildcards.clone),
         reference=lambda wildcards: paths.clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
         validation=f"{SEQUENCES}/validation.parquet",
@@ -45,7 +45,9 @@ rule sample_clones:
 rule describe_clones:
     input:
         clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.source])],
-        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.source])],
+        runs=lambda wildcards: [
+            paths.model_of("clones", clone) for clone in figures.carded[wildcards.source]
+        ],
         train=lambda wildcards: paths.split_path(wildcards.source, "train"),
         test=lambda wildcards: paths.split_path(wildcards.source, "test"),
     output:

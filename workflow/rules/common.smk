@@ -34,7 +34,7 @@ MAPS, CONTACTS, KNOWN = paths.maps, paths.contacts, paths.known
 THEORY, CURVE = paths.theory, paths.curve
 CHUNK, USED, FAMILIES = paths.chunk, paths.used, paths.families
 FIGURE = paths.figure
-SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
+SCRIPTS = ROOT / "workflow" / "scripts"
 
 
 wildcard_constraints:

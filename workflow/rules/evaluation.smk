@@ -16,7 +16,7 @@ Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step 
 
 rule evaluate_model:
     input:
-        model=lambda wildcards: paths.evaluated_model(wildcards.evaluation, wildcards.seed),
+        model=lambda wildcards: paths.model_of("evaluations", wildcards.evaluation, wildcards.seed),
         targets=lambda wildcards: paths.evaluated_targets(wildcards.evaluation),
     output:
         losses=LOSSES,
@@ -77,7 +77,7 @@ rule evaluate_truth:
 
 rule measure_spectrum:
     input:
-        model=lambda wildcards: paths.spectrum_model(wildcards.spectrum, wildcards.seed),
+        model=lambda wildcards: paths.model_of("spectra", wildcards.spectrum, wildcards.seed),
         test=lambda wildcards: paths.split_of("spectra", wildcards.spectrum, "test"),
         words=lambda wildcards: sources.words_of(wildcards.spectrum),
     output:

@@ -96,8 +96,8 @@ rule fit_curve:
     input:
         train=lambda wildcards: paths.split_of("curves", wildcards.curve, "train"),
         validation=lambda wildcards: paths.split_of("curves", wildcards.curve, "validation"),
-        hamiltonian=lambda wildcards: paths.hamiltonian_path(
-            paths.entry("curves", wildcards.curve)["source"]
+        hamiltonian=lambda wildcards: paths.hamiltonian.format(
+            **paths.entry("curves", wildcards.curve)
         ),
     output:
         table=CURVE,

@@ -2,7 +2,7 @@
 
 Needs   the figures, with their claims and captions, and the clones of the config
 Makes   results/scorecard.md, all claims; results/index.html: claims, figures with captions, cards of
-        clones, where the run comes from
+        clones, where the run comes from; results/config.yaml, the config with all its defaults
 """
 
 
@@ -29,6 +29,7 @@ rule write_page:
         **figures.page_inputs(),
     output:
         page=report(f"{RESULTS}/index.html", category="page"),
+        config=f"{RESULTS}/config.yaml",
     log:
         f"{RESULTS}/logs/write_page.log",
     localrule: True

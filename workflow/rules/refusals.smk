@@ -44,10 +44,8 @@ class Asked:
 
 def refuse_braces():
     """Snakemake takes braces in the path of the clone for names that it is to fill in."""
-    if {*"{}"} & {*str(workflow.basedir)}:
-        refuse(
-            f"found the clone in {workflow.basedir}; expected a path without braces; rename the folder"
-        )
+    if {*"{}"} & {*str(ROOT)}:
+        refuse(f"found the clone in {ROOT}; expected a path without braces; rename the folder")
 
 
 def refuse_missing_packages():
@@ -58,14 +56,14 @@ def refuse_missing_packages():
         refuse(
             f"the Python that runs snakemake, {sys.executable}, has no {', '.join(missing)}; "
             f"expected the packages of envs/requirements-cpu.txt; call `make env` and "
-            f"`. .venv/bin/activate` in {workflow.basedir}, or use --use-conda, for which pydantic "
+            f"`. .venv/bin/activate` in {ROOT}, or use --use-conda, for which pydantic "
             f"beside snakemake is enough"
         )
 
 
 def refuse_read_only(results):
     """Refuses folders that cannot be written, and says where results go from elsewhere."""
-    fix = f"start in that of the clone (cd {workflow.basedir}, or --directory {workflow.basedir})"
+    fix = f"start in that of the clone (cd {ROOT}, or --directory {ROOT})"
     places = {
         ".snakemake": ("snakemake writes to the folder that it is started in", fix),
         results: (f"results: found {results}", "give another one"),
@@ -78,7 +76,7 @@ def refuse_read_only(results):
                 f"{what}, but {place.absolute()} cannot be written; expected a folder of your own; "
                 f"allow it (chmod u+w), or {way_out}"
             )
-    if Path.cwd() != Path(workflow.basedir) and workflow.is_main_process:
+    if MAIN and Path.cwd() != ROOT and workflow.is_main_process:
         logger.info(
             f"Results go to {Path(results).absolute()}, and the files that the config names are "
             f"looked for in {Path.cwd()}, where snakemake runs; or {fix}."
@@ -115,5 +113,6 @@ def explain_lock(record):
     return True
 
 
-logger.addFilter(explain_unknown_targets)
-logger.addFilter(explain_lock)
+if MAIN:
+    logger.addFilter(explain_unknown_targets)
+    logger.addFilter(explain_lock)

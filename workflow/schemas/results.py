@@ -1,14 +1,16 @@
 """Fills docs/results.in.md with the claim records in docs/gallery: `make config` writes the page.
 
 A field is `[[run:paper/figure/name]]`, the number of a record with its interval, or
-`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[table paper]]` is the table
-of the demo's records of a paper, `[[beyond]]` that of what was found beyond the papers.
+`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[file.csv panel: name]]`
+is the factor that a panel shows of a series. `[[table paper]]` is the table of the demo's records
+of a paper, `[[beyond]]` that of what was found beyond the papers.
 
     python workflow/schemas/results.py RESULTS
 
 copies pictures, tables and records of the demo's results to docs/gallery first (`make gallery`).
 """
 
+import math
 import re
 import shutil
 import sys
@@ -32,6 +34,7 @@ RECORDS = {
     "order": "order/claims.csv",
 }
 FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")
+FACTOR = re.compile(r"\[\[(\S+\.csv) (\w+): (.+?)\]\]")
 HEAD = "| claim | verdict | number | figure |\n| --- | --- | --- | --- |\n"
 
 
@@ -51,7 +54,17 @@ def filled(text: str, root: Path) -> str:
             return f"*{claim.verdict}*"
         return claims.written(claim.value, claim.low, claim.high)
 
-    return FIELD.sub(field, text)
+    def factor(match: re.Match) -> str:
+        file, *place = match.groups()
+        # A panel tells its points apart by series, or by the seed of one series.
+        rows = pd.read_csv(root / GALLERY / file, dtype=str).melt(
+            ["panel", "y", "y_err"], ["series", "seed"], value_name="name"
+        )
+        row = rows.set_index(["panel", "name"]).loc[[tuple(place)]].iloc[0]
+        value, half = float(row["y"]), float(row["y_err"])  # half: of log y
+        return claims.written(value, value * math.exp(-half), value * math.exp(half))
+
+    return FIELD.sub(field, FACTOR.sub(factor, text))
 
 
 def table(found, paper: str | None) -> str:

@@ -6,7 +6,7 @@ job = begin(snakemake)
 
 from manybody.data import SPLITS
 from manybody.data.alignment import make
-from manybody.io.atomic import atomic
+from manybody.io.atomic import write_text
 from manybody.io.logs import tell
 
 said = make(
@@ -16,9 +16,8 @@ said = make(
     snakemake.output.sequence_weights,
     snakemake.threads,
 )
-with atomic(snakemake.output.card) as card:
-    lines = [f"# {snakemake.wildcards.source}\n", *(f"- {sentence}" for sentence in said), ""]
-    card.write_text("\n".join(lines), encoding="utf-8")
+lines = [f"# {snakemake.wildcards.source}\n", *(f"- {sentence}" for sentence in said), ""]
+write_text(snakemake.output.card, "\n".join(lines))
 tell(snakemake.wildcards.source, said)
 
 job.keep()

@@ -7,7 +7,7 @@ job = begin(snakemake)
 import yaml
 
 from manybody.data import SPLITS
-from manybody.io.atomic import atomic
+from manybody.io.atomic import write_text
 from manybody.pipeline import advice
 from manybody.pipeline.price import by_stage
 
@@ -25,10 +25,8 @@ for number, source in enumerate(params.sources):
     seconds = by_stage(params.config, sizes, *made_from)
     every += found
     pages.append(advice.page(source, text, found, seconds))
-with atomic(snakemake.output.advice) as temporary:
-    temporary.write_text("\n".join(pages), encoding="utf-8")
-with atomic(snakemake.output.advised) as temporary:
-    changes = yaml.safe_dump(advice.overlay(every, params.given), sort_keys=False)
-    temporary.write_text(f"# What `advise` suggests, by advice.md\n{changes}", encoding="utf-8")
+write_text(snakemake.output.advice, "\n".join(pages))
+changes = yaml.safe_dump(advice.overlay(every, params.given), sort_keys=False)
+write_text(snakemake.output.advised, f"# What `advise` suggests, by advice.md\n{changes}")
 
 job.keep()

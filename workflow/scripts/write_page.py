@@ -1,4 +1,8 @@
-"""Writes the page of a run."""
+"""Writes the page of a run, and its config beside it."""
+
+from pathlib import Path
+
+import yaml
 
 from manybody.io.logs import log_to
 from manybody.report import document
@@ -16,3 +20,4 @@ document.write(
     snakemake.input.losses,
     snakemake.input.ngrams,
 )
+Path(snakemake.output.config).write_text(yaml.safe_dump(snakemake.config, sort_keys=False), "utf-8")

@@ -142,7 +142,7 @@ def foreign(job: dict) -> set[str]:
 
 def imported_by(script: str) -> set[str]:
     """Modules of other packages, by first name, that a script or what it reaches imports."""
-    return {name for file in reached(script)[1] for name in names_imported(file)}
+    return {name for file in reached(script) for name in names_imported(file)}
 
 
 def environments(prefix: Path) -> dict[str, Path]:
@@ -209,34 +209,6 @@ def test_an_environment_holds_its_pins_and_no_more(run, prefix, name):
     python = there / "bin" / "python"
     check = subprocess.run([python, "-I", "-m", "pip", "check"], capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
-
-
-IMPORT = """
-import importlib, json, sys
-absent = {}
-for name in json.loads(sys.argv[1]):
-    try:
-        importlib.import_module(name)
-    except ImportError as error:
-        absent[name] = str(error)
-sys.exit(json.dumps(absent) if absent else 0)
-"""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_all_that_scripts_may_import_is_in_their_environment(run, prefix, name):
-    """Without Snakemake's packages behind, and of the rules that were not run as well."""
-    names = set()
-    for script, where in scripts_of_rules():
-        if where == name:
-            names |= {*reached(script)[0], *imported_by(script)}
-    done = subprocess.run(
-        [environments(prefix)[name] / "bin" / "python", "-s", "-c", IMPORT, json.dumps([*names])],
-        env={**run.environment, "PYTHONPATH": str(ROOT / "workflow" / "src")},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_package_that_an_environment_lacks_fails(bare, environment, tmp_path):

@@ -1,10 +1,13 @@
 """What --use-conda says where there is no conda, and which rules it has environments for."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pipelines import ROOT, Pipeline
+from repository import copy
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 from test_environment import scripts_of_rules
@@ -65,3 +68,19 @@ def test_every_rule_that_snakemake_runs_has_an_environment(tmp_path, monkeypatch
         found.add((Path(rule.script).stem, environment.stem))
     # test_environment.py compares their imports with what the environments have.
     assert found == set(scripts_of_rules())
+
+
+def test_the_dockerfile_has_the_environments_as_they_are(tmp_path):
+    """It holds their text, and folders named by its digest, where Snakemake looks for them."""
+    clone = copy(tmp_path)
+    path = os.pathsep.join([str(clone / "envs"), os.environ["PATH"]])
+    made = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--containerize", "--", f"results/{FIGURE}"],
+        cwd=clone,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    expected = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert made.stdout == expected, "the environments have changed: make lock"

@@ -165,8 +165,8 @@ def distribution(name: str) -> str:
     return re.sub(r"[-_.]+", "-", distributions().get(name, [name])[0]).lower()
 
 
-def reached(script: str) -> tuple[list[str], list[Path]]:
-    """The package's modules that a script may import, and the files of it all."""
+def reached(script: str) -> list[Path]:
+    """The files of a script and of the package's modules that it may import."""
     path = WORKFLOW / "scripts" / f"{script}.py"
     source = WORKFLOW / "src"
     named = [
@@ -179,7 +179,7 @@ def reached(script: str) -> tuple[list[str], list[Path]]:
     modules = {*code_digest.import_closure(path, tuple(named)), *code_digest.SILENT}
     places = [source.joinpath(*name.split(".")) for name in modules]
     files = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py") if f.is_file()]
-    return sorted(modules), [path, *files]
+    return [path, *files]
 
 
 def test_every_script_has_a_rule_with_an_environment():
@@ -192,8 +192,8 @@ def test_every_script_has_a_rule_with_an_environment():
 def test_environments_name_what_their_scripts_import(script, environment):
     """A package that an environment lacks would silently come from Snakemake's own."""
     needs = tomllib.loads((ENVS / "environments.toml").read_text(encoding="utf-8"))[environment]
-    _, files = reached(script)
-    missing = {distribution(name) for file in files for name in names_imported(file)} - set(needs)
+    named = {name for file in reached(script) for name in names_imported(file)}
+    missing = {distribution(name) for name in named} - set(needs)
     assert not missing, f"environments.toml: {environment} lacks them, `make lock` after adding"
 
 

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -50,7 +52,7 @@ def installed(tmp_path_factory):
     copy = folder / "checkout"
     skipped = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(WORKFLOW / "src", copy / "workflow" / "src", ignore=skipped)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, copy)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
@@ -78,13 +80,90 @@ def test_a_wheel_is_built_offline_and_works_from_where_it_lies(installed, tmp_pa
         (metadata,) = (n for n in opened.namelist() if n.endswith("METADATA"))
         text = opened.read(metadata).decode()
     source = WORKFLOW / "src"
-    kinds = (".py", ".json", ".html", ".css")
-    package = (path for path in (source / "manybody").rglob("*") if path.suffix in kinds)
-    assert inside == {str(path.relative_to(source)) for path in package}
+    files = (path for path in (source / "manybody").rglob("*") if path.is_file())
+    package = {str(path.relative_to(source)) for path in files if "__pycache__" not in path.parts}
+    assert inside == package
+    assert {"manybody/py.typed", "manybody/example/family.fasta"} < package
+    weights = "model/checkpoint-4000/model.safetensors"
+    assert sum(n.endswith(weights) for n in inside) == 1
+    example = (path for path in (source / "manybody" / "example").rglob("*") if path.is_file())
+    assert sum(path.stat().st_size for path in example) < 300_000
     assert len(re.findall(r"^Requires-Dist: ", text, re.MULTILINE)) == len(NEEDS)
     said = run(installed, tmp_path, "-c", PROGRAM, str(installed / "target"))
     assert said.returncode == 0, said.stderr
     assert 0 < float(said.stdout.split()[-1]) < 4
+
+
+@pytest.mark.long
+def test_wheel_and_source_are_of_one_version_and_pass_their_checks(installed):
+    making = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+    made = [sys.executable, "-c", making, str(installed / "dist")]
+    subprocess.run(made, cwd=installed / "checkout", check=True, capture_output=True)
+    (source,), (built,) = (installed / "dist").iterdir(), installed.glob("*.whl")
+    assert source.name == f"manybody-{PROJECT['version']}.tar.gz"
+    assert built.name == f"manybody-{PROJECT['version']}-py3-none-any.whl"
+    with tarfile.open(source) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"LICENSE", "workflow/src/manybody/example/model/tokenizer.json"} < names
+    assert not [name for name in names if name.startswith("tests")]
+    checks = {
+        "check-wheel-contents": ["--config", str(ROOT / "pyproject.toml"), str(built)],
+        "twine": ["check", "--strict", str(built), str(source)],
+    }
+    there = [[found, *given] for name, given in checks.items() if (found := shutil.which(name))]
+    for command in there:
+        said = subprocess.run(command, capture_output=True, text=True)
+        assert said.returncode == 0, said.stdout
+    if len(there) < len(checks):
+        pytest.skip(f"{len(there)} of {', '.join(checks)} are there")
+
+
+@pytest.mark.long
+def test_commands_run_on_the_example_outside_the_repository(installed, tmp_path):
+    program = str(installed / "target" / "bin" / "manybody")
+    copied = run(installed, tmp_path, program, "example", "my files")
+    assert copied.returncode == 0, copied.stderr
+    said = []
+    for line in copied.stdout.splitlines():
+        name, *command = shlex.split(line)
+        assert name == "manybody"
+        ran = run(installed, tmp_path, program, *command)
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        said.append(ran.stdout)
+    # All twelve pairs in contact are among the best L / 2 = 20; the objects of sentences follow
+    # from two words together.
+    assert "60 ± 11 % are in contact" in said[0]
+    share, error = re.search(r"M_2 / Var g = (\S+) ± (\S+) \(measured\)", said[1]).groups()
+    assert float(share) > 3 * float(error)
+    assert (tmp_path / "family-family" / "index.html").is_file()
+    assert (tmp_path / "spectrum.png").is_file()
+    assert (
+        "File exists: 'my files'" in run(installed, tmp_path, program, "example", "my files").stderr
+    )
+
+
+USER = """
+import manybody as mb
+
+model = mb.build_model("gpt", 3, 4, layers=1, heads=1, width=2, mlp=3)
+reveal_type(mb.losses(model, [[1, 2, 0, 1]]))
+mb.losses(model, vocabulary=3)
+mb.lossses
+"""
+
+
+@pytest.mark.long
+def test_a_checker_of_types_knows_what_is_installed(installed, tmp_path):
+    pytest.importorskip("mypy", reason="the checker of types is not installed")
+    (tmp_path / "user.py").write_text(USER)
+    mypy = ["-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "user.py"]
+    environment = {**os.environ, "MYPYPATH": str(installed / "target")}
+    said = subprocess.run(
+        [sys.executable, *mypy], cwd=tmp_path, env=environment, text=True, capture_output=True
+    ).stdout
+    assert "numpy.dtype[numpy.float64]]" in said
+    assert 'Unexpected keyword argument "vocabulary" for "losses"' in said
+    assert 'has no attribute "lossses"' in said
 
 
 def outputs(path: Path) -> tuple[str, int]:

@@ -459,10 +459,3 @@ def test_a_document_that_lies_about_its_sequences_is_refused(tmp_path, lie):
         writer.write_table(opened.read().replace_schema_metadata())
         parquet.set_document(writer, {**document, **lie})
     refused("sequences", file, "its document|do not make 1000000000000000000 sequences")
-
-
-def test_a_document_of_brackets_is_refused(tmp_path):
-    file = tmp_path / "brackets.parquet"
-    table = pa.table({"text": ["a"]}).replace_schema_metadata({"manybody": "[" * 10**6})
-    pq.write_table(table, file)
-    refused("sequences", file, "metadata document")

@@ -17,6 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     added = (
         add_family, add_spectrum, add_jacobian, add_energies, add_mutations, add_generate,
+        add_example,
     )  # fmt: skip
     for add in added:
         add(commands)
@@ -44,6 +45,7 @@ def add_family(commands) -> None:
     """Adds the command `family` to those of the parser."""
     one = commands.add_parser(
         "family",
+        usage="%(prog)s [OPTIONS] FILE",
         help="which sites of a family of proteins, RNA or DNA are in contact, from its alignment",
         description="Fits a pair model to an alignment and writes a folder with a page "
         "(index.html), the scores of all pairs, and the model. Give the same command again after "
@@ -100,8 +102,7 @@ def add_family(commands) -> None:
     one.add_argument(
         "--boltzmann",
         action="store_true",
-        help="also learn a model whose samples have the family's pair correlations, of which "
-        "`manybody generate` draws new sequences",
+        help="also learn a model of which `manybody generate` draws new sequences",
     )
     one.add_argument(
         "--three-body",
@@ -452,3 +453,34 @@ def add_generate(commands) -> None:
     one.add_argument("--sweeps", type=int, metavar="T", help="of a chain (as many as it needs)")
     one.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
     one.set_defaults(run=_writer("write_generated"))
+
+
+# --- Files to try it on --------------------------------------------------------------------------
+
+
+def add_example(commands) -> None:
+    """Adds the command `example` to those of the parser."""
+    one = commands.add_parser(
+        "example",
+        help="small files to try `family` and `spectrum` on",
+        description="Copies a family of RNA with its structure, a text, and a small GPT at three "
+        "steps of its training to a folder, and prints commands that read them.",
+    )
+    one.add_argument(
+        "folder", type=Path, nargs="?", default=Path("manybody-example"), metavar="FOLDER",
+        help="which is made (%(default)s)",
+    )  # fmt: skip
+    one.set_defaults(run=example)
+
+
+def example(folder: Path) -> None:
+    """Copies the example files to a folder; an `OSError` says that it is there."""
+    import shutil
+
+    shutil.copytree(Path(__file__).with_name("example"), folder)
+    quoted = shlex.quote(str(folder))
+    print(
+        f"manybody family {quoted}/family.fasta --structure {quoted}/family.db",
+        f"manybody spectrum {quoted}/model --text {quoted}/text.txt --length 16 --forwards 2000",
+        sep="\n",
+    )

@@ -1,22 +1,27 @@
 """Functions of `import manybody as mb` for a notebook or a script.
 
 Each function imports what it needs when it is called. Tokens are whole numbers in [0, |V|), one row
-a sequence of L; losses and scores are in nats. An argument that cannot be what it is taken for
-raises `manybody.io.refusal.Refusal`, a `ValueError` that names it, what was found and what was
-expected.
+a sequence of L; losses and scores are in nats. `read_` and `write_` are for data, `load_` for
+models, `save_` for what other libraries read. An argument that cannot be what it is taken for
+raises `Refusal`, a `ValueError` that names it, what was found and what was expected. Progress is
+shown in a notebook, and not in a script.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manybody.config.arguments import check, checked, optional
+from manybody.io.refusal import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
 
     from manybody.data.pair_model import PairModel
     from manybody.io.sequences import Sequences
@@ -25,18 +30,23 @@ if TYPE_CHECKING:
     from manybody.training.pseudolikelihood import Fit
 
 __all__ = [
+    "Refusal",
     "build_model",
+    "fit_boltzmann",
     "fit_couplings",
     "load_couplings",
     "load_model",
     "load_pretrained",
     "losses",
+    "plot_contacts",
+    "plot_spectrum",
     "read_alignment",
     "read_sequences",
     "read_text",
     "replica_loss",
     "sample_clones",
     "sample_potts",
+    "sample_sequences",
     "save_dataset",
     "save_pretrained",
     "scan_mutations",
@@ -52,11 +62,12 @@ __all__ = [
 # --- Sequences -----------------------------------------------------------------------------------
 
 
+@checked
 def read_sequences(path: str | Path) -> Sequences:
     """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
     `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
 
-    Raises `manybody.io.parquet.Refused` for a file that is damaged or holds something else.
+    Raises `Refusal` for a file that is damaged or holds something else.
 
     >>> write_sequences("few.parquet", [[0, 1, 2], [2, 1, 0]], vocabulary=3)
     >>> read_sequences("few.parquet").tokens
@@ -71,12 +82,12 @@ def read_sequences(path: str | Path) -> Sequences:
 @checked
 def read_text(
     path: str | Path, folder: str | Path, length: int, sequences: int = 1000
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     """Tokens (N, L) of a text file, or a folder of them, by the tokenizer.json in `folder`: the
     first blocks of L = `length`, at most `sequences`.
 
     The special tokens of a model's own tokenizer, such as [CLS], are part of each block. Raises
-    `manybody.data.SourceError` for a text or a tokenizer that cannot be read.
+    `Refusal` for a text or a tokenizer that cannot be read.
 
     >>> from tokenizers import Tokenizer, models
     >>> Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[])).save("tokenizer.json")
@@ -99,11 +110,14 @@ def read_text(
 
 @checked
 def write_sequences(
-    path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict | None = None
+    path: str | Path,
+    tokens: ArrayLike,
+    vocabulary: int,
+    about: Mapping[str, object] | None = None,
 ) -> None:
     """Writes tokens (N, L) of a vocabulary of |V| as Parquet; `about` is kept as JSON.
 
-    Raises `ValueError` for a wrong shape, type or token.
+    Raises `Refusal` for a wrong shape, type or token.
 
     >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -111,7 +125,7 @@ def write_sequences(
     """
     from manybody.io.sequences import write
 
-    write(path, tokens, vocabulary, about or {})
+    write(path, np.asarray(tokens), vocabulary, dict(about or {}))
 
 
 @checked
@@ -120,13 +134,13 @@ def read_alignment(
     format: str = "fasta",
     alphabet: str = "protein",
     alphabet_confirmed: bool = False,
-) -> tuple[list[str], np.ndarray]:
+) -> tuple[list[str], NDArray[np.uint8]]:
     """Names, and tokens (N, L) uint8, of an alignment in a format of the config, gzipped or not.
 
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
     (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are
     taken as proteins only if that is `alphabet_confirmed`. Raises
-    `manybody.data.SourceError` for a file that is not such an alignment.
+    `Refusal` for a file that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
     >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
@@ -145,10 +159,10 @@ def read_alignment(
 
 
 @checked
-def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
+def sequence_weights(tokens: ArrayLike, identity: float = 0.8) -> NDArray[np.float64]:
     """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
     agree with it in a share of at least `identity` of the L columns. Their sum is the effective
-    number of sequences. Tokens are at most 127; `ValueError` for others.
+    number of sequences. Raises `Refusal` for tokens above 127.
 
     >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
     array([0.5, 0.5, 1. ])
@@ -160,19 +174,19 @@ def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
 
 @checked
 def sample_potts(
-    couplings: np.ndarray,
-    colours: np.ndarray,
+    couplings: ArrayLike,
+    colours: ArrayLike,
     beta: float,
     sequences: int,
     sweeps: int = 200,
     seed: int = 0,
-) -> np.ndarray:
+) -> NDArray[np.integer]:
     """Tokens (N, L) of a generalised Potts model, from N Gibbs chains that start uniform.
 
         p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}     (potts, section 1)
 
     couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal. Raises
-    `ValueError` where they are not. Whether `sweeps` are enough is for the caller to see; the
+    `Refusal` where they are not. Whether `sweeps` are enough is for the caller to see; the
     pipeline's own samples are tested.
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
@@ -184,7 +198,7 @@ def sample_potts(
     from manybody.data import pair_gibbs
     from manybody.data.hamiltonian import Hamiltonian
 
-    model = Hamiltonian(couplings, colours, beta)
+    model = Hamiltonian(np.asarray(couplings), np.asarray(colours), beta)
     return pair_gibbs.sample(model, sequences, sweeps, np.random.SeedSequence(seed)).tokens
 
 
@@ -192,12 +206,14 @@ def sample_potts(
 
 
 @checked
-def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes) -> Model:
+def build_model(
+    architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes: float | str
+) -> Model:
     """A model with random weights drawn from `seed`: a torch module, in eval mode.
 
     architecture: `factored` (sizes `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
     `heads`, `width`, `mlp`) or another of docs/config.md, whose keys are the sizes. `.about.order`
-    is the order of interaction that bounds it, None if nothing does. Raises `ValueError` for an
+    is the order of interaction that bounds it, None if nothing does. Raises `Refusal` for an
     architecture or sizes that there are not.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
@@ -212,12 +228,14 @@ def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         description = dict(architecture=architecture, vocabulary=vocabulary, length=length)
-        return models.build(description | sizes).eval()
+        model: Model = models.build(description | sizes).eval()
+    return model
 
 
+@checked
 def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
     """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
-    that it kept, in eval mode. Raises `manybody.io.atomic.ArtifactError` if there is none.
+    that it kept, in eval mode. Raises `Refusal` if there is none.
 
     >>> tokens = np.zeros((4, 8), int)
     >>> sizes = dict(layers=1, rank=2, bias=True)
@@ -225,16 +243,17 @@ def load_model(manifest: str | Path, step: int | str = "last", device: str = "cp
     >>> load_model("zeros/manifest.json").length
     8
     """
-    from manybody.models.stored import load_model
+    from manybody.models import stored
 
-    return load_model(manifest, step, device)
+    model: Model = stored.load_model(manifest, step, device)
+    return model
 
 
 @checked
 def train_model(
     folder: str | Path,
-    train: np.ndarray,
-    validation: np.ndarray,
+    train: ArrayLike,
+    validation: ArrayLike,
     vocabulary: int,
     architecture: str = "factored",
     *,
@@ -243,15 +262,15 @@ def train_model(
     learning_rate: float = 4e-3,
     seed: int = 0,
     device: str = "cpu",
-    recipe: dict | None = None,
-    **sizes,
+    recipe: Mapping[str, object] | None = None,
+    **sizes: float | str,
 ) -> Model:
     """Trains a model on tokens (N, L), validates it on others, and returns it in eval mode.
 
     AdamW with a cosine schedule on 15 % of the positions, each masked in a copy of its own, or on
     all next tokens (`gpt`); `recipe` changes keys of it, those of `training` in docs/config.md.
     `folder` gets weights, the history of the losses and a manifest for `load_model`; called again
-    with the same arguments, a killed training goes on. Raises `ValueError` for a recipe that does
+    with the same arguments, a killed training goes on. Raises `Refusal` for a recipe that does
     not fit, `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
 
     >>> tokens = np.tile(np.arange(4), (64, 2))  # 0 1 2 3 0 1 2 3
@@ -268,22 +287,23 @@ def train_model(
     from manybody.training.loop import train as run
 
     check(optional(models.options(architecture)), sizes)
+    train, validation = np.asarray(train), np.asarray(validation)
     description = dict(architecture=architecture, vocabulary=vocabulary, length=train.shape[1])
-    given = dict(
+    given: dict[str, Any] = dict(
         objective=models.about(description | sizes).objective, steps=steps, batch=batch, masks=0.15,
         optimizer={"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.0},
         learning_rate=learning_rate, schedule="cosine", warmup=steps // 25, clip=1.0,
         checkpoints={"logarithmic": 0, "listed": []}, validation=len(validation),
         precision="float32", compile=False, threads=1,
-    ) | (recipe or {})  # fmt: skip
+    ) | dict(recipe or {})  # fmt: skip
     check({"recipe": (training_of("recipe", "fit"), ...)}, {"recipe": given})
     data = dict(train=SimpleNamespace(tokens=train), validation=SimpleNamespace(tokens=validation))
-    manifest = run(description | sizes, given, data, folder, seed, "each", {}, device)
+    manifest: Path = run(description | sizes, given, data, folder, seed, "each", {}, device)
     return load_model(manifest, device=device)
 
 
 @checked
-def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
+def losses(model: Model, tokens: ArrayLike) -> NDArray[np.float64]:
     """Mean cross-entropy (N,) of each of tokens (N, L), in nats per predicted token.
 
     A masked model predicts every position from all others, each masked in a copy of its own; a
@@ -291,7 +311,7 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
 
         loss_n = -(1 / L) sum_i log P(s_i | all others)
 
-    Raises `ValueError` for tokens of another length.
+    Raises `Refusal` for tokens of another length.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> found = losses(model, np.zeros((3, 8), int))
@@ -303,12 +323,19 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
     from manybody.models.objectives import sequence_sums
 
     sums = sequence_sums(model, torch.from_numpy(np.asarray(tokens, np.int64)))
-    return (sums.loss_sum / sums.predictions).numpy()
+    found: NDArray[np.float64] = (sums.loss_sum / sums.predictions).numpy()
+    return found
 
 
 @checked
 def spectrum(
-    model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
+    model: Model,
+    tokens: ArrayLike,
+    orders: int = 3,
+    law: str = "text",
+    forwards: int = 100_000,
+    seed: int = 0,
+    **options: object,
 ) -> pd.DataFrame:
     """The orders of interaction that the logits of a model use on tokens (B, L): a table.
 
@@ -322,8 +349,8 @@ def spectrum(
     standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
     law: where r is from: another block of `text`, the distribution of `unigram`s, or the `model`.
-    options: `forwards`, a cap (100,000), `seed`, and others of `manybody.measure.spectrum`.
-    Raises `manybody.io.refusal.Refusal` for tokens that are too few or do not fit.
+    forwards: a cap on the sequences that the model is given. options: others of
+    `manybody.measure.spectrum`. Raises `Refusal` for tokens that are too few or do not fit.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
     >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
@@ -333,16 +360,46 @@ def spectrum(
     """
     from manybody.measure.spectrum import spectrum as measure
 
-    options = {"special": model.special, **options}
-    return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table.drop(
-        columns="replicates"
-    )
+    given: dict[str, Any] = {"special": model.special, **options}
+    given |= dict(orders=orders, law=law, forwards=forwards, seed=seed)
+    found: pd.DataFrame = measure(model, np.asarray(tokens), **given).table
+    return found.drop(columns="replicates")
+
+
+@checked
+def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) -> Axes:
+    """Draws the shares M_k / Var g of a table of `spectrum` by k, one standard error long; hollow
+    are upper bounds. Another table on the same `ax` is told apart by `looks`, of matplotlib's
+    `errorbar`, such as `color` and `label`.
+
+    ax: matplotlib's, by default the current one; returned. Raises `Refusal` for another table.
+
+    >>> import matplotlib.pyplot as plt, pandas as pd
+    >>> rows = [("M", 1, 0.7, 0.02, "measured"), ("M", 2, 0.004, 0.001, "upper bound")]
+    >>> columns = ["quantity", "order", "share", "share_se", "state"]
+    >>> ax = plot_spectrum(pd.DataFrame(rows, columns=columns), plt.figure().subplots())
+    >>> ax.get_xticks().tolist(), ax.get_yscale()
+    ([1, 2], 'log')
+    """
+    from matplotlib import pyplot
+
+    from manybody.papers import style
+
+    ax = ax or pyplot.gca()
+    found = table[table["quantity"] == "M"]
+    given: dict[str, Any] = {"color": style.ORDERS[2], **looks}
+    for state, face in (("measured", None), ("upper bound", "white")):
+        rows = found[found["state"] == state]
+        style.dots(ax, rows["order"], rows["share"], yerr=rows["share_se"], mfc=face, **given)
+        given.pop("label", None)
+    ax.set(yscale="log", xmargin=0.3, xlabel="k", ylabel="$M_k$ / Var g", xticks=found["order"])
+    return ax
 
 
 @checked
 def sample_clones(
-    model: Model, initial: np.ndarray, sweeps: int, seed: int = 0, energy: str = "raw"
-) -> np.ndarray:
+    model: Model, initial: ArrayLike, sweeps: int, seed: int = 0, energy: str = "raw"
+) -> NDArray[np.int64]:
     """Clones of a masked model: tokens (C, L) after `sweeps` Metropolis-Hastings sweeps of C chains
     from tokens `initial` (C, L).
 
@@ -350,7 +407,7 @@ def sample_clones(
 
     A step proposes a token from the conditional of one position; `energy` is `raw`, or `norm`, with
     log-probabilities for logits (nlp-clones, section 2). The chains' random numbers depend on
-    `seed` and on nothing else. Raises `ValueError` for starts that do not fit the model.
+    `seed` and on nothing else. Raises `Refusal` for starts that do not fit the model.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> sample_clones(model, np.zeros((5, 8), int), sweeps=2).shape
@@ -376,9 +433,11 @@ def sample_clones(
             numbers = range(first, min(first + INTERVAL, sweeps + 1))
             advance(chains, *draws.sweeps(numbers), initial)
             chains.rebuild()
-        return chains.tokens.cpu().numpy()
+    found: NDArray[np.int64] = chains.tokens.cpu().numpy()
+    return found
 
 
+@checked
 def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | None = None) -> None:
     """Saves a BERT or GPT for transformers: `from_pretrained(folder)` needs this package no more.
 
@@ -386,15 +445,25 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
     each position; what is masked has the token |V|, `config.mask_token_id`. Its linear head is not
     that of transformers' BERTs for masked tokens, so no `fill-mask` reads it. A GPT is
     `AutoModelForCausalLM`. With a `tokenizer.json`, `AutoTokenizer` reads it there too. Raises
-    `ValueError` for an architecture that transformers does not have.
+    `Refusal` for an architecture that transformers does not have.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
     >>> sorted(path.name for path in Path("gpt").iterdir())
     ['config.json', 'generation_config.json', 'model.safetensors']
     """
+    from transformers.utils import logging
+
+    if tokenizer is not None and not Path(tokenizer).is_file():
+        raise Refusal(
+            f"found {tokenizer}, which is no file; expected a tokenizer.json", "tokenizer"
+        )
     library = model.as_transformers()
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # of one file that is written
     library.save_pretrained(folder)
+    if shown:
+        logging.enable_progress_bar()
     if tokenizer is not None:
         from transformers import PreTrainedTokenizerFast
 
@@ -402,6 +471,7 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
         PreTrainedTokenizerFast(tokenizer_file=str(tokenizer), **masked).save_pretrained(folder)
 
 
+@checked
 def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -> None:
     """Saves a clone for `datasets` and huggingface.co: Parquet with `tokens` and `text`, the
     tokenizer, and a card, README.md, that says what the clone is.
@@ -409,7 +479,7 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     clone: its manifest, `results/clones/{source}/{clone}/manifest.json`; sequences: the folder of
     its source, `results/sequences/{source}`. `load_dataset(folder, "sweep-20", split="train")`
     reads a saved sweep, and `starts` what the chains started from. Raises
-    `manybody.io.atomic.ArtifactError` for files that do not belong to the clone.
+    `Refusal` for files that do not belong to the clone.
 
     >>> save_dataset("no.json", "folder", "no")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -430,7 +500,7 @@ def load_pretrained(
 
     `.special` are the tokens that are no text. Only safetensors are read, and no code of the
     folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
-    Raises `manybody.io.refusal.Refusal` for a folder that holds no such model.
+    Raises `Refusal` for a folder that holds no such model.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -441,7 +511,8 @@ def load_pretrained(
     """
     from manybody.models.pretrained.network import Pretrained
 
-    return Pretrained.open(folder, length, objective).to(device).eval()
+    model: Model = Pretrained.open(folder, length, objective).to(device).eval()
+    return model
 
 
 # --- Couplings -----------------------------------------------------------------------------------
@@ -449,11 +520,11 @@ def load_pretrained(
 
 @checked
 def fit_couplings(
-    tokens: np.ndarray,
+    tokens: ArrayLike,
     vocabulary: int,
     heads: int = 1,
     ridge: float = 1e-4,
-    sequence_weights: np.ndarray | None = None,
+    sequence_weights: ArrayLike | None = None,
     iterations: int = 250,
     seed: int = 0,
 ) -> Fit:
@@ -461,9 +532,10 @@ def fit_couplings(
 
         logits_i(a) = h_i(a) + sum_{j != i} J_ij(a, s_j),   J_ij(a, b) = sum_h A^h_ij V^h_ab
 
-    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `.model` has
+    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `seed` draws
+    the start of one head; several start from a few steps of full couplings. `.model` has
     `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and `couplings` J (L, L,
-    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `ValueError` for tokens or weights
+    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `Refusal` for tokens or weights
     that do not fit.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 1.0, 2000)
@@ -474,17 +546,81 @@ def fit_couplings(
     """
     from manybody.training.pseudolikelihood import Counted, fit_heads
 
-    counted = Counted(tokens, vocabulary, sequence_weights)
+    weights = None if sequence_weights is None else np.asarray(sequence_weights)
+    counted = Counted(np.asarray(tokens), vocabulary, weights)
     return fit_heads(counted, heads, ridge, fields=True, seed=seed, iterations=iterations)
 
 
-def load_couplings(path: str | Path) -> PairModel:
+@checked
+def fit_boltzmann(
+    folder: str | Path,
+    tokens: ArrayLike,
+    vocabulary: int,
+    sequence_weights: ArrayLike | None = None,
+    *,
+    target: float = 0.95,
+    chains: int = 4096,
+    seed: int = 0,
+    threads: int = 1,
+) -> PairModel:
+    """The pair model of tokens (N, L) with weights (N,) whose samples have their correlations, by
+    Boltzmann learning from the couplings of pseudo-likelihood: what adabmDCA's bmDCA learns.
+
+        d log p / d J_ij(a, b) = f_ij(a, b) of the tokens - that of `chains` Markov chains
+
+    It ends where the Pearson correlation of connected pair correlations c_ij(a, b) of new chains
+    with those of the tokens is `target`, or says why not: `.about["boltzmann"]["reached"]` and
+    `["reason"]`. The rest is as of `load_couplings`. Minutes for a family of proteins; `folder`
+    keeps the state, from which a killed call goes on. Raises `Refusal` for what does not fit.
+
+    >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
+    >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
+    >>> model.about["boltzmann"]["reached"]
+    True
+    >>> J = model.couplings[0, 1]
+    >>> bool(abs(np.diag(J).mean() - J[~np.eye(3, dtype=bool)].mean() - 1) < 0.2)  # 2 beta J_01
+    True
+    """
+    from manybody.training import boltzmann, pair_fit
+
+    given = np.asarray(tokens)
+    weights = None if sequence_weights is None else np.asarray(sequence_weights)
+    start = pair_fit.fit(given, vocabulary, weights, threads=threads)
+    return boltzmann.learn(
+        start, given, weights, folder, target=target, chains=chains, seed=seed, threads=threads
+    )
+
+
+@checked
+def sample_sequences(
+    model: PairModel, sequences: int, sweeps: int | None = None, seed: int = 0
+) -> NDArray[np.integer]:
+    """Tokens (N, L) of N = `sequences` new sequences: Gibbs chains of a pair model, from uniform
+    colours, after `sweeps`, by default as many as they took to settle when the model was learned.
+
+    model: of `fit_boltzmann`, or `load_couplings(folder, learned=True)`. Raises `Refusal` for one
+    that has not reached its target: its samples would not be like the sequences that it is of.
+
+    >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
+    >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
+    >>> new = sample_sequences(model, 4000)
+    >>> new.shape, bool(abs((new[:, 0] == new[:, 1]).mean() - 0.576) < 0.05)  # e / (e + 2)
+    ((4000, 2), True)
+    """
+    from manybody.measure.family_statistics import generate
+
+    return generate(model, sequences, sweeps, seed)[0]
+
+
+@checked
+def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     """The pair model in a folder that `manybody family` made, or in a file of adabmDCA or CCMpred
     (`-r`): fields h (L, q) and couplings J (L, L, q, q) in nats, with the signs of log p.
 
     `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,), and energies minus these;
-    `.zero_sum()` is the model in that gauge, `.about` what is known of the family. Raises
-    `manybody.data.SourceError` for a file that is no such model.
+    `.zero_sum()` is the model in that gauge, `.about` what is known of the family. learned: the
+    folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises
+    `Refusal` for a file that is no such model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
     >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
@@ -494,16 +630,17 @@ def load_couplings(path: str | Path) -> PairModel:
     """
     from manybody.measure.mutations import opened
 
-    return opened(path)[0]
+    return opened(path, learned=learned)[0]
 
 
-def scan_mutations(model: PairModel, sequence: np.ndarray | None = None) -> np.ndarray:
+@checked
+def scan_mutations(model: PairModel, sequence: ArrayLike | None = None) -> NDArray[np.float64]:
     """Changes of log p (L, q), in nats, when one site of a sequence becomes each colour:
 
         h_i(a) - h_i(s_i) + sum_j (J_ij(a, s_j) - J_ij(s_i, s_j))
 
     sequence: tokens (L,), by default those of the family's reference record. nan for changes to a
-    gap, the colour 0, and where the sequence has one. Raises `ValueError` for tokens that do not
+    gap, the colour 0, and where the sequence has one. Raises `Refusal` for tokens that do not
     fit the model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
@@ -513,17 +650,16 @@ def scan_mutations(model: PairModel, sequence: np.ndarray | None = None) -> np.n
     """
     from manybody.measure.mutations import scan
 
-    return scan(model, sequence)
+    return scan(model, None if sequence is None else np.asarray(sequence))
 
 
-def score_contacts(
-    attention: np.ndarray, values: np.ndarray, gap: int | None = None
-) -> pd.DataFrame:
+@checked
+def score_contacts(attention: ArrayLike, values: ArrayLike, gap: int | None = None) -> pd.DataFrame:
     """Scores of all pairs of sites from A (H, L, L) and V (H, |V|, |V|), the best first.
 
     Columns i < j (from 1); `score`, the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the
     zero-sum gauge, without the colour `gap`; `apc`, the same less F_i. F_.j / F_.. (potts, section
-    5). In nats.
+    5). In nats. Raises `Refusal` for other shapes.
 
     >>> A = np.zeros((1, 4, 4))
     >>> A[0, 0, 3] = A[0, 3, 0] = 1.0
@@ -532,15 +668,53 @@ def score_contacts(
     """
     from manybody.measure import contacts
 
-    frame = contacts.pairs(contacts.frobenius(attention, values, gap))
+    frame = contacts.pairs(contacts.frobenius(np.asarray(attention), np.asarray(values), gap))
     return frame.sort_values("apc", ascending=False, kind="stable", ignore_index=True)
+
+
+@checked
+def plot_contacts(
+    scores: pd.DataFrame,
+    ax: Axes | None = None,
+    known: ArrayLike | None = None,
+    separation: int = 1,
+) -> Axes:
+    """Draws the map of corrected scores of pairs, a table of `score_contacts`, with a colour bar.
+
+    known: which pairs (L, L, bool) are contacts; they are drawn below the diagonal with as many of
+    the best pairs, of those at least `separation` sites apart. ax: as of `plot_spectrum`. Raises
+    `Refusal` for a table without `i, j, score, apc`, or contacts of another L.
+
+    >>> import matplotlib.pyplot as plt
+    >>> A = np.random.default_rng(0).normal(size=(1, 6, 6))
+    >>> ax = plot_contacts(score_contacts(A, np.eye(3)[None]), plt.figure().subplots())
+    >>> ax.get_xlabel(), ax.images[0].get_array().shape
+    ('site j', (6, 6))
+    """
+    from matplotlib import pyplot
+
+    from manybody.measure.contacts import as_matrix
+    from manybody.papers.potts import contacts
+
+    length, truth = int(scores["j"].max()), None
+    if known is not None:
+        near = np.asarray(known, bool)
+        if near.shape != (length, length):
+            raise Refusal(f"found shape {near.shape}; expected {(length, length)}", "known")
+        truth = contacts.Truth(near | near.T, ~np.eye(length, dtype=bool))
+    columns = {"corrected": "apc", "as it is": "score"}
+    maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
+    ax = ax or pyplot.gca()
+    contacts.draw_map(ax.figure, ax, contacts.tables_of(maps, {"seed": 0}, truth, separation))
+    ax.set_title("")
+    return ax
 
 
 # --- Theory --------------------------------------------------------------------------------------
 
 
 @checked
-def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.ndarray:
+def replica_loss(gamma: float, ridge: float, alphas: ArrayLike) -> NDArray[np.float64]:
     """Loss of masked prediction by ridge regression on alpha L samples, at L -> infinity.
 
     Gaussian sites of precision K = gamma - G, G from the GOE, gamma > 2; `ridge` >= 0; alphas
@@ -548,12 +722,17 @@ def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.n
 
         eps = (1 / gamma + B) / (1 - df2 / alpha)
 
+    Raises `Refusal` for numbers outside these bounds.
+
     >>> replica_loss(2.5, 0.0, [0.5, 2.0]).round(4)  # alpha / (alpha - 1) / gamma above 1
     array([0.8769, 0.8   ])
     """
     from manybody.theory.replica import closed_form
 
-    return closed_form(gamma, ridge, np.asarray(alphas, float))
+    found = np.asarray(alphas, float)
+    if not (found > 0).all():
+        raise Refusal(f"found {found.min():g}; expected numbers above 0", "alphas")
+    return closed_form(gamma, ridge, found)
 
 
 @checked
@@ -566,7 +745,7 @@ def two_layer_thresholds(
     `.first` is the layer (1 or 2) that is learned first, at `.alpha_first` = 1 / lambda; the other
     one at `.alpha_second`, where alpha lambda = 1 along the first one's curve, with its standard
     error `.error` from `scrambles` scramblings of `points` (a power of 2) samples. activation:
-    softmax or linear. A second or two, after ten for compiling.
+    softmax or linear. A second or two, after ten for compiling. Raises `Refusal` for others.
 
     >>> found = two_layer_thresholds(1.0, points=512, scrambles=2)
     >>> found.first, round(found.alpha_first, 4), abs(found.alpha_second - 0.7194) < 0.05

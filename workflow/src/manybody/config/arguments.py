@@ -7,44 +7,83 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
-from pydantic import ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 
 from manybody.config.sentences import sentences
 from manybody.config.spectra import DrawnSpectrum
 from manybody.config.theory import Activation
 from manybody.data.kinds import AlignmentSource
-from manybody.io.options import Block, Count, NotNegative, Positive, Seed, nested, number
+from manybody.io.options import Block, Count, Inside, NotNegative, Positive, Seed, nested, number
+from manybody.io.progress import only_in_notebooks
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import rows_of
+from manybody.models import ARCHITECTURES
 
-TOKENS = ("tokens", "initial", "train", "validation")
-KINDS = {"int": Count, "float": number()}  # by annotation
+P = ParamSpec("P")
+R = TypeVar("R")
+TOKENS = ("tokens", "initial", "train", "validation", "sequence")
+KINDS = {  # by annotation
+    "int": Count,
+    "float": number(),
+    "bool": bool,
+    "str | Path": str | Path,
+    "Mapping[str, object]": dict[str, Any],
+}
+CLASSES = {
+    "Axes": "axes of matplotlib",
+    "Model": "a model, as of build_model",
+    "PairModel": "a pair model, as of load_couplings",
+}
+# Letters of the axes of numbers; those of one letter are equal in a call.
+SHAPES = {
+    "alphas": None,
+    "attention": "HLL",
+    "colours": "qq",
+    "couplings": "LL",
+    "sequence_weights": "N",
+    "values": "Hqq",
+}
+COLUMNS = {
+    "scores": ("i", "j", "score", "apc"),
+    "table": ("quantity", "order", "share", "share_se", "state"),
+}
 NAMED = {
     "activation": Activation,
     "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
+    "architecture": Literal[*ARCHITECTURES],
+    "beta": Positive,
+    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
     "energy": Literal["raw", "norm"],
     "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),
+    "gap": Seed,
     "identity": number(gt=0, le=1),
     "law": DrawnSpectrum.model_fields["law"].annotation,
     "learning_rate": Positive,
+    "objective": Literal["masked", "next-token"],
     "ridge": NotNegative,
     "seed": Seed,
     "skip": Positive,
+    "step": Literal["last"] | Seed,
     "sweeps": Seed,
+    "target": Inside,
 }
 
 
-def checked(function: Callable) -> Callable:
-    """The function, which raises `Refusal` for an argument that cannot be what it is taken for."""
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which raises `Refusal` for an argument that cannot be what it is taken for, and
+    shows its progress in a notebook alone."""
     parameters = signature(function).parameters
+    # Those of a default None may be None.
+    plain = {name: one.annotation.removesuffix(" | None") for name, one in parameters.items()}
     kinds = {
-        name: NAMED.get(name, KINDS.get(one.annotation))
-        for name, one in parameters.items()
-        if one.annotation in KINDS or (one.annotation == "str" and name in NAMED)
+        name: kind | None if parameters[name].default is None else kind
+        for name, annotation in plain.items()
+        if (kind := NAMED.get(name, KINDS.get(annotation)))
     }
 
     @wraps(function)
@@ -54,22 +93,63 @@ def checked(function: Callable) -> Callable:
         given = bound.arguments
         given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
+        there = [n for n, v in given.items() if v is not None or parameters[n].default is not None]
+        for name in there:
+            _check_class(name, given[name], plain[name])
         length = None
-        for name in (name for name in TOKENS if name in given):
+        for name in (name for name in there if name in TOKENS):
             given[name] = _tokens(name, given, length)
-            length = given[name].shape[1]
-        return function(*bound.args, **bound.kwargs)
+            length = given[name].shape[-1]
+        sizes = {"N": len(given["tokens"])} if "tokens" in given else {}
+        for name in (name for name in there if name in SHAPES):
+            given[name] = _numbers(name, given[name], sizes)
+        if "q" in sizes and (gap := given.get("gap") or 0) >= sizes["q"]:
+            raise Refusal(f"found {gap}; expected a colour, 0 to {sizes['q'] - 1}", "gap")
+        try:
+            return only_in_notebooks(function, *bound.args, **bound.kwargs)
+        except Refusal:
+            raise
+        except ValueError as error:
+            raise Refusal(str(error)) from error
 
     return call
 
 
+def _check_class(name: str, value: Any, annotation: str) -> None:
+    """`Refusal` for what is of another class, or no table with the columns of its name."""
+    if annotation in CLASSES and annotation not in {one.__name__ for one in type(value).__mro__}:
+        raise Refusal(f"found {type(value).__name__}; expected {CLASSES[annotation]}", name)
+    if lacking := set(COLUMNS.get(name, ())) - set(getattr(value, "columns", ())):
+        said = f"expected a table with {', '.join(COLUMNS[name])}"
+        raise Refusal(f"found no {', '.join(sorted(lacking))}; {said}", name)
+
+
+def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
+    """Finite numbers of the shape that `SHAPES` has; `sizes` gets those of its axes."""
+    try:
+        found = np.asarray(value, float)
+    except (TypeError, ValueError) as error:
+        raise Refusal(f"{error}; expected an array of numbers", name) from error
+    if axes := SHAPES[name]:
+        expected = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
+        known = [sizes.setdefault(*pair) for pair in zip(axes, found.shape, strict=False)]
+        if len(axes) != found.ndim or known != list(found.shape):
+            raise Refusal(f"found shape {found.shape}; expected ({expected})", name)
+    if not np.isfinite(found).all():
+        raise Refusal("found numbers that are not finite; expected finite ones", name)
+    return found
+
+
 def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
-    """The tokens of this name as rows of `length`, or of the length and |V| of the model."""
+    """The tokens of this name as rows of `length`, or of the length and |V| of the model; a
+    `sequence` is one row."""
     model, vocabulary, causal = given.get("model"), given.get("vocabulary"), False
     if model is not None:
-        vocabulary, length, causal = model.vocabulary, model.length, model.about.causal
+        vocabulary, length = model.vocabulary, model.length
+        causal = getattr(model.about, "causal", False)
+    one = name == "sequence"
     try:
-        rows = rows_of(given[name], vocabulary)
+        rows = rows_of([given[name]] if one else given[name], vocabulary)
     except ValueError as error:
         raise Refusal(str(error), name) from error
     if not len(rows) and "path" not in given:
@@ -81,7 +161,7 @@ def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
             f"cut them, or build the model for theirs",
             name,
         )
-    return rows
+    return rows[0] if one else rows
 
 
 def check(kinds: dict[str, Any], values: dict[str, Any]) -> None:

@@ -86,10 +86,11 @@ def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
     found = hamiltonian.colours[:, :, *colours.T].reshape(vocabulary, vocabulary, -1)
     needed = (found != 0).any(axis=(0, 1))
     bins = needed.sum()
-    table = np.zeros((vocabulary + 1, vocabulary, bins), np.float32)
-    table[:-1] = -hamiltonian.beta * found[:, :, needed]
-    wanted = np.zeros((vocabulary + 1, bins + 1), np.uint8)
-    wanted[:, :-1] = (table != 0).any(axis=1)
+    width = -(-(bins + 3) // LANES) * LANES
+    table = np.zeros((vocabulary + 1, vocabulary, width), np.float32)
+    table[:-1, :, :bins] = -hamiltonian.beta * found[:, :, needed]
+    wanted = (table != 0).any(axis=1)[:, : bins + 1].astype(np.uint8)
+    table = table.reshape(*table.shape[:2], -1, LANES)
 
     numbers = np.where(needed, np.cumsum(needed) - 1, bins)[colour_bins(vocabulary, order - 2)]
     # Subsets with a padded site go to a bin that adds nothing to any colour.

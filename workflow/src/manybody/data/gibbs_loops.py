@@ -19,7 +19,8 @@ In what follows `model` is what `gibbs.prepare` returns; a site with no colour h
             (1, |V|+1) for k = 3 and (1, 1) for k = 2
   wanted    (|V|+1, bins+1) uint8, 1 where U couples a colour to a bin
   meets     (|V|+1, |V|+1) uint8, 1 where U couples a colour to a bin with the second colour
-  table     (|V|+1, |V|, bins) float32, u_{cab}; no colour, no coupling
+  table     (|V|+1, |V|, B, LANES) float32, u_{cab}, three empty bins or more at the end; no colour,
+            no coupling
 and `vectors` a tuple of G numbers: its length is known when loops are compiled, so that they need
 no loop over the vectors of a row.
 """
@@ -28,7 +29,7 @@ import math
 
 import numpy as np
 
-from manybody.data.vector_loops import clear, get, put, spread
+from manybody.data.vector_loops import BORROWED, clear, get, put, spread
 from manybody.io.compiled import njit
 
 CHUNK = 32  # chains that move together; their logits and the rows of J of a site fit into cache
@@ -91,11 +92,11 @@ def sample_chains(tokens, states, changes, order, vectors, model, uniform):
 def buffers(model):
     """Work arrays of `move_logits`, of which `sums` and `held` are zero before and after it."""
     weights, table = model[0], model[4]
-    (sites, _, groups, lanes), bins = weights.shape, table.shape[2]
+    (sites, _, groups, lanes), bins = weights.shape, model[2].shape[1] - 1
     sums = np.zeros((bins + 3, groups, lanes), np.float32)  # three more: see `fold`
     held = np.zeros(bins, np.uint8)
     listed = np.empty(bins + 3, np.uint32)
-    steps = np.zeros((table.shape[1], bins + 3), np.float32)
+    steps = np.zeros(table.shape[1:], np.float32)
     return sums, held, listed, steps, np.empty(sites - 1, np.uint32), np.empty(bins + 1, np.uint8)
 
 
@@ -109,7 +110,7 @@ def initial_logits(chain, order, vectors, model, work, logits):
         partial[i] = chain[i]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def move_logits(site, chain, new, order, vectors, model, work, logits):
     """Moves `logits` (|V|, G, LANES) to where they are with colour `new` at a site of `chain`."""
     weights, prefixes, wanted, meets, table = model
@@ -119,65 +120,86 @@ def move_logits(site, chain, new, order, vectors, model, work, logits):
         others[j] = chain[j + (j >= site)]
     for b in range(len(needs)):
         needs[b] = wanted[old, b] | wanted[new, b]
-    rows = weights[site]
+    pair, rows = 0, weights[site]
     if order == 2:
         add_row(sums, 0, rows, 0, vectors)
         held[0] = 1
     elif order == 3:
-        sum_rows(others, 0, prefixes[0], needs, rows, 0, sums, held, vectors)
-    else:
-        pair = 0
         for j in range(len(others)):
-            if meets[old, others[j]] | meets[new, others[j]]:
-                numbers = prefixes[others[j]]
-                sum_rows(others, j + 1, numbers, needs, rows, pair, sums, held, vectors)
+            b = prefixes[0, others[j]]
+            if needs[b]:
+                add_row(sums, b, rows, j, vectors)
+                held[b] = 1
+    else:
+        for j in range(len(others)):
+            c = others[j]
+            if meets[old, c] | meets[new, c]:
+                for k in range(j + 1, len(others)):
+                    b = prefixes[c, others[k]]
+                    if needs[b]:
+                        add_row(sums, b, rows, pair + k - j - 1, vectors)
+                        held[b] = 1
             pair += len(others) - j - 1
-    for a in range(table.shape[1]):
-        for b in range(table.shape[2]):
-            steps[a, b] = table[new, a, b] - table[old, a, b]
+    one, other = table[new], table[old]
+    for a in range(len(steps)):
+        for column in range(steps.shape[1]):
+            put(steps, a, column, get(one, a, column) - get(other, a, column))
     fold(sums, held, listed, steps, logits, vectors)
 
 
-@njit(nogil=True, cache=True)
-def sum_rows(others, first, numbers, needs, rows, row, sums, held, vectors):
-    """Adds `rows` (T, G, LANES) from `row` on, of others from the `first` on, to their bins."""
-    for j in range(first, len(others)):
-        b = numbers[others[j]]
-        if needs[b]:
-            add_row(sums, b, rows, row + j - first, vectors)
-            held[b] = 1
-
-
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def add_row(sums, b, rows, row, vectors):
     for g in range(len(vectors)):
         put(sums, b, g, get(sums, b, g) + get(rows, row, g))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def fold(sums, held, listed, steps, logits, vectors):
     """logits[a] += sum of steps[a, b] * sums[b] over the bins held; then these are cleared.
 
-    In fours, so that a logit is read and written once for four bins; the last four are filled up
-    with bins that stay empty.
+    Bins are taken in fours, the last of which are filled up with bins that stay empty, and colours
+    in fives, whose sums are held in registers.
     """
-    count, bins = 0, len(held)
+    count, bins, colours = 0, len(held), len(steps)
+    shares = steps.reshape(colours, -1)
     for b in range(bins):
         listed[count] = b
         count += held[b]
         held[b] = 0
     for empty in range(3):
         listed[count + empty] = bins + empty
+    fives = colours - colours % 5
+    for g in range(len(vectors)):
+        for a in range(0, fives, 5):
+            t0, t1, t2 = get(logits, a, g), get(logits, a + 1, g), get(logits, a + 2, g)
+            t3, t4 = get(logits, a + 3, g), get(logits, a + 4, g)
+            for start in range(0, count, 4):
+                t0 = _add_four(t0, sums, listed, start, g, shares, a)
+                t1 = _add_four(t1, sums, listed, start, g, shares, a + 1)
+                t2 = _add_four(t2, sums, listed, start, g, shares, a + 2)
+                t3 = _add_four(t3, sums, listed, start, g, shares, a + 3)
+                t4 = _add_four(t4, sums, listed, start, g, shares, a + 4)
+            put(logits, a, g, t0)
+            put(logits, a + 1, g, t1)
+            put(logits, a + 2, g, t2)
+            put(logits, a + 3, g, t3)
+            put(logits, a + 4, g, t4)
+        for a in range(fives, colours):
+            total = get(logits, a, g)
+            for start in range(0, count, 4):
+                total = _add_four(total, sums, listed, start, g, shares, a)
+            put(logits, a, g, total)
     zero = spread(sums, 0.0)
-    for start in range(0, count, 4):
-        b0, b1, b2, b3 = listed[start], listed[start + 1], listed[start + 2], listed[start + 3]
+    for n in range(count):
         for g in range(len(vectors)):
-            r0, r1, r2, r3 = get(sums, b0, g), get(sums, b1, g), get(sums, b2, g), get(sums, b3, g)
-            for a in range(len(steps)):
-                total = get(logits, a, g) + r0 * steps[a, b0] + r1 * steps[a, b1]
-                put(logits, a, g, total + (r2 * steps[a, b2] + r3 * steps[a, b3]))
-            for b in (b0, b1, b2, b3):
-                put(sums, b, g, zero)
+            put(sums, listed[n], g, zero)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _add_four(total, sums, listed, start, g, shares, a):
+    b0, b1, b2, b3 = listed[start], listed[start + 1], listed[start + 2], listed[start + 3]
+    total = total + get(sums, b0, g) * shares[a, b0] + get(sums, b1, g) * shares[a, b1]
+    return total + (get(sums, b2, g) * shares[a, b2] + get(sums, b3, g) * shares[a, b3])
 
 
 @njit(fastmath=_FLAGS, nogil=True, cache=True, forceinline=True)

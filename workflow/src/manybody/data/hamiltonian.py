@@ -11,21 +11,16 @@ with the samplers that it checks, `gibbs` and, for k = 2, `pair_gibbs`.
 """
 
 import hashlib
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, permutations
 from math import factorial, perm
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as as_bytes
 
-from manybody.io.atomic import ArtifactError, atomic
+from manybody.io.atomic import ArtifactError
+from manybody.io.tensor_files import read_about, read_tensor, tensor_names, write_document
 
-KEY = "manybody"  # the one metadata key, as in manybody.io.checkpoints
 FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
 ORDERS = (2, 3, 4)
 ROUNDING = 1e-6  # of the largest entry: how much asymmetry single precision may leave
@@ -142,10 +137,7 @@ class Hamiltonian:
         )
         if self.fields is not None:
             named[FIELDS] = self.fields
-        sealed = {**about, "sha256": _digest(named)}
-        document = json.dumps(sealed, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        with atomic(path) as temporary:
-            temporary.write_bytes(as_bytes(named, {KEY: document}))
+        write_document(path, named, {**about, "sha256": _digest(named)})
 
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":
@@ -176,40 +168,6 @@ def _digest(named: dict[str, np.ndarray]) -> str:
         digest.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
         digest.update(np.ascontiguousarray(tensor))
     return digest.hexdigest()
-
-
-@contextmanager
-def _opened(path: str | Path) -> Iterator:
-    """A safetensors file; `ArtifactError` if it is not one."""
-    try:
-        with safe_open(Path(path).expanduser(), framework="numpy") as opened:
-            yield opened
-    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
-
-
-def tensor_names(path: str | Path) -> list[str]:
-    """The tensors of a safetensors file, sorted; `ArtifactError` if it is not one."""
-    with _opened(path) as opened:
-        return sorted(opened.keys())
-
-
-def read_tensor(path: str | Path, name: str) -> np.ndarray:
-    """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
-    names = tensor_names(path)
-    if name not in names:
-        raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
-    with _opened(path) as opened:
-        return opened.get_tensor(name)
-
-
-def read_about(path: str | Path) -> dict:
-    """The JSON document saved with a Hamiltonian: order, S, sigma_h, shares, parameters, seed."""
-    with _opened(path) as opened:
-        metadata = opened.metadata() or {}
-        if KEY not in metadata:
-            raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here")
-        return json.loads(metadata[KEY])
 
 
 def variances(

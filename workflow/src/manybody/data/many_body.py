@@ -23,12 +23,12 @@ from manybody.data.hamiltonian import (
     check_tensor,
     coincident,
     field_scale,
-    read_tensor,
 )
 from manybody.data.overlap import repeated
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
 from manybody.io.seeds import streams_of
+from manybody.io.tensor_files import read_tensor
 
 STREAMS = ("couplings", "colours", "probe", *SPLITS, "check")
 VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # values with `probability` and otherwise

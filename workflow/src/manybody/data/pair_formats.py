@@ -22,7 +22,7 @@ import pandas as pd
 from manybody.data import SourceError
 from manybody.data.alignment import ALPHABETS, GAP, read_text
 from manybody.data.pair_model import PairModel, of_pairs
-from manybody.io.atomic import atomic
+from manybody.io.atomic import atomic, write_text
 from manybody.io.refusal import Refusal
 
 COLOURS = {kind: "-" + letters["residues"] for kind, letters in ALPHABETS.items()}
@@ -230,5 +230,4 @@ def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: in
     lines = ["PFRMAT RR", "REMARK p ranks the pairs and is not calibrated", "MODEL 1"]
     lines += [letters[start : start + 50] for start in range(0, len(letters), 50)]
     lines += [f"{i[n] + 1} {j[n] + 1} 0 8 {found[n] / (found[n] + middle):.6f}" for n in order]
-    with atomic(path) as temporary:
-        temporary.write_text("\n".join([*lines, "END", ""]))
+    write_text(path, "\n".join([*lines, "END", ""]))

@@ -6,16 +6,15 @@ The signs are those of log p: a high score is a likely sequence, the energy is m
 docs/science/potts.md, section 5, has the conventions. numpy only.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save as as_bytes
 
-from manybody.data.hamiltonian import KEY, check_fields, read_about, read_tensor
-from manybody.io.atomic import ArtifactError, atomic
+from manybody.data.hamiltonian import check_fields
+from manybody.io.atomic import ArtifactError
 from manybody.io.sequences import rows_of
+from manybody.io.tensor_files import read_about, read_tensor, write_document
 
 BLOCK = 2**22  # numbers that are gathered at a time
 
@@ -109,9 +108,7 @@ class PairModel:
             fields=np.ascontiguousarray(self.fields),
             couplings=np.ascontiguousarray(self.couplings[first, second]),
         )
-        document = json.dumps(self.about, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        with atomic(path) as temporary:
-            temporary.write_bytes(as_bytes(named, {KEY: document}))
+        write_document(path, named, self.about)
 
     @classmethod
     def load(cls, path: str | Path) -> "PairModel":

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from manybody.data import SourceError
 from manybody.data.documents import Documents, Piece
 from manybody.io import sequences
-from manybody.io.atomic import atomic, read_json, sha256, write_json
+from manybody.io.atomic import read_json, sha256, write_json, write_text
 from manybody.io.progress import Progress
 
 MARKER = "<|endoftext|>"
@@ -67,8 +67,7 @@ def save(bpe: Tokenizer, path: str | Path) -> None:
     digest = hashlib.sha256(text.encode()).hexdigest()
     held = {_beside(path, "sha256"): f"{digest}  {Path(path).name}\n", path: text}
     for place, content in held.items():
-        with atomic(place) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+        write_text(place, content)
 
 
 def encode_split(

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from manybody.data import SPLITS, SourceError
-from manybody.data.hamiltonian import read_tensor
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
 from manybody.io.sequences import Sequences
+from manybody.io.tensor_files import read_tensor
 
 ROUNDING = 1e-6  # that a probability of single precision may be off
 BLOCK = 4096  # sequences whose messages are in memory at once

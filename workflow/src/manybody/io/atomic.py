@@ -56,10 +56,15 @@ def to_json(value) -> str:
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Writes `text` to `path` atomically, in UTF-8."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | Path, value) -> None:
     """Writes `value` to `path` atomically, the same bytes for equal values."""
-    with atomic(path) as temporary:
-        temporary.write_text(to_json(value), encoding="utf-8")
+    write_text(path, to_json(value))
 
 
 def read_json(path: str | Path):

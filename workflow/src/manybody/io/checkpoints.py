@@ -1,17 +1,14 @@
 """A model's weights as safetensors, and the checkpoints of a finished run."""
 
-import json
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
-from manybody.io.atomic import ArtifactError, atomic
+from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
-
-KEY = "manybody"  # several metadata keys would be written in a random order
+from manybody.io.tensor_files import document_of, opened, write_document
 
 
 def tensors(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -29,39 +26,25 @@ def save(path: str | Path, model: torch.nn.Module, about: dict) -> None:
 
 def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> None:
     """Writes tensors and one JSON document to a safetensors file, atomically."""
-    document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
     named = {name: tensor.cpu().contiguous() for name, tensor in named.items()}
-    with atomic(path) as temporary:
-        # `save_file` makes a temporary file of its own, which stays when the writer is killed.
-        temporary.write_bytes(as_bytes(named, {KEY: document}))
+    write_document(path, named, about, as_bytes)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict]:
     """Tensors and JSON document of a file that `write_tensors` wrote, else `ArtifactError`."""
-    try:
-        with safe_open(path, framework="pt") as opened:
-            # The file's own tensors may start anywhere; copies are aligned like any other tensor,
-            # so that vectorised arithmetic rounds the same way.
-            named = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
-            metadata = opened.metadata() or {}
-        return named, json.loads(metadata[KEY])
-    except KeyError:
-        raise ArtifactError(
-            f"{path} holds tensors but no metadata under {KEY!r}: not written here"
-        ) from None
-    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+    with opened(path, "pt") as file:
+        # The file's own tensors may start anywhere; copies are aligned like any other tensor, so
+        # that vectorised arithmetic rounds the same way.
+        named = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        return named, document_of(file)
 
 
 def heads(path: str | Path) -> dict[str, tuple[str, list[int]]]:
     """Type and shape of each tensor in a safetensors file, from its header alone; `ArtifactError`
     for a file that is missing, cut short or of another format."""
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
-            return {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+    with opened(path) as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        return {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
 
 
 def load_into(path: str | Path, model: torch.nn.Module) -> dict:

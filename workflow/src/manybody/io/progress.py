@@ -3,6 +3,8 @@
 import re
 import sys
 import time
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -12,6 +14,20 @@ from tqdm import tqdm
 INTERVAL = 10.0  # seconds between two lines in a log
 LINE = re.compile(r": (\S+/\S+ .+ \((\d+)%\)), .+, (?:(\d+):)?(\d+):(\d+) left")
 TAIL = 4096  # bytes of a log in which its last lines are looked for
+SHOWN = ContextVar("SHOWN", default=True)
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of IPython runs this, as Jupyter starts one and a terminal does not."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+def only_in_notebooks(function: Callable, *values, **named):
+    """Calls a function whose progress is shown in a notebook, and nowhere else."""
+    context = copy_context()
+    context.run(SHOWN.set, in_notebook())
+    return context.run(function, *values, **named)
 
 
 class Progress:
@@ -22,7 +38,8 @@ class Progress:
 
     def __init__(self, total: int, unit: str, label: str, done: int = 0):
         self._bar = None  # tqdm starts a thread even for a bar that is switched off
-        if sys.stderr.isatty():
+        self._shown = SHOWN.get()
+        if self._shown and (sys.stderr.isatty() or in_notebook()):
             self._bar = tqdm(
                 total=total,
                 initial=done,
@@ -44,7 +61,7 @@ class Progress:
     def __exit__(self, *_):
         if self._bar is not None:
             self._bar.close()
-        elif self._done > self._start:
+        elif self._shown and self._done > self._start:
             self._line(time.monotonic())
 
     def update(self, done: int, left: float | None = None, before: bool = False, **figures) -> None:
@@ -64,7 +81,7 @@ class Progress:
                 self._bar.set_postfix({**known, **figures}, refresh=False)
                 self._bar.initial += done * before
                 self._bar.update(done)
-            elif now - self._last >= INTERVAL:
+            elif self._shown and now - self._last >= INTERVAL:
                 self._line(now)
 
     def _line(self, now: float) -> None:

@@ -2,10 +2,13 @@
 
 
 class Refusal(ValueError):
-    """A job cannot do what the config or a file asks for.
+    """What the config, a file or an argument asks for cannot be done.
 
-    The text names the file or `key`, a key of the config's entry that the job is made of, the value
-    found, what was expected and the way out.
+    The text names the file or `key`, a key of the config's entry that the job is made of or an
+    argument, the value found, what was expected and the way out.
+
+    >>> Refusal("found 5; expected at most 4; give fewer", "orders").key
+    'orders'
     """
 
     def __init__(self, said: str, key: str | None = None):

@@ -129,8 +129,8 @@ class Sequences:
     def open(cls, path: str | Path) -> "Sequences":
         """The artifact at `path`, memory-mapped; `Refused` says what is wrong with a bad file.
 
-        What cannot be known without reading the data (damage, nulls, tokens out of range) is
-        refused when that data is read; `check` reads it all.
+        What cannot be known without reading the data (damage, tokens out of range) is refused when
+        that data is read.
         """
         path = Path(path)
         opened, document = open_document(path, KIND)
@@ -145,7 +145,12 @@ class Sequences:
             document.get("sha256"), str
         ):
             raise Refused(path, "its document lacks `about` or `sha256`")
-        _check_schema(path, opened, vocabulary, length)
+        expected = _schema(vocabulary, length)
+        if opened.schema_arrow != expected:
+            columns, wanted = (
+                " ".join(str(one).split()) for one in (opened.schema_arrow, expected)
+            )
+            raise Refused(path, f"its columns are {columns}, its document asks {wanted}")
         rows = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
         starts = range(0, count, group_rows(length))
         if sum(rows) != count or rows != [
@@ -180,11 +185,9 @@ class Sequences:
         return tokens
 
     def _read(self, groups: list[int]) -> np.ndarray:
-        """Tokens (n, L) of row groups, without nulls and below |V|."""
+        """Tokens (n, L) of row groups, below |V|."""
         column = read_groups(self.path, self._opened, groups)["tokens"].combine_chunks()
         values = column.flatten()
-        if column.null_count or values.null_count:
-            raise Refused(self.path, f"row groups {groups} hold a null")
         rows = sum(min(self._rows, self._count - i * self._rows) for i in groups)
         if len(column) != rows or len(values) != rows * self.length:
             raise Refused(
@@ -225,21 +228,6 @@ def group_rows(length: int) -> int:
 def _schema(vocabulary: int, length: int) -> pa.Schema:
     element = pa.field("element", pa.from_numpy_dtype(token_type(vocabulary)), nullable=False)
     return pa.schema([pa.field("tokens", pa.list_(element, length), nullable=False)])
-
-
-def _check_schema(path: Path, opened: pq.ParquetFile, vocabulary: int, length: int) -> None:
-    expected = _schema(vocabulary, length)
-    found = opened.schema_arrow
-    if found.names != ["tokens"]:
-        raise Refused(path, f"it has the columns {found.names}, expected only 'tokens'")
-    kind = found.field("tokens").type
-    if not pa.types.is_fixed_size_list(kind):
-        raise Refused(path, f"`tokens` is {kind}, expected lists of one fixed length {length}")
-    if kind.list_size != length:
-        raise Refused(path, f"its lists have length {kind.list_size}, its document says {length}")
-    wanted = expected.field("tokens").type.value_type
-    if kind.value_type != wanted:
-        raise Refused(path, f"its tokens are {kind.value_type}, |V| = {vocabulary} asks {wanted}")
 
 
 def rows_of(tokens, vocabulary: int | None = None) -> np.ndarray:

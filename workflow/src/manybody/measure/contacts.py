@@ -16,13 +16,13 @@ import pandas as pd
 import pyarrow as pa
 
 from manybody import models
-from manybody.data.hamiltonian import read_tensor
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io import parquet
 from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
 from manybody.io.tables import Table
+from manybody.io.tensor_files import read_tensor
 
 CONTACTS = Table(
     "contacts",

@@ -13,7 +13,7 @@ import yaml
 
 from manybody.data.published import REPOSITORIES
 from manybody.data.tokenizer import load
-from manybody.io.atomic import ArtifactError, atomic, sha256
+from manybody.io.atomic import ArtifactError, atomic, sha256, write_text
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, Symbols
 from manybody.measure import cards, chains
@@ -58,8 +58,7 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
     if about["tokenizer"] is not None:
         with atomic(folder / tokenizer.name) as temporary:
             shutil.copyfile(tokenizer, temporary)
-    with atomic(folder / "README.md") as temporary:
-        temporary.write_text(_readme(manifest, about, started, names), encoding="utf-8")
+    write_text(folder / "README.md", _readme(manifest, about, started, names))
 
 
 def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.data.hamiltonian import read_tensor
 from manybody.io.manifest import Manifest
+from manybody.io.tensor_files import read_tensor
 
 
 def measure(runs: Iterable[str | Path]) -> pd.DataFrame:

@@ -20,7 +20,15 @@ from manybody.data import SourceError, alignment
 from manybody.data.family import Family, depth, read
 from manybody.data.pair_formats import write_casp
 from manybody.data.pair_model import PairModel
-from manybody.io.atomic import ArtifactError, atomic, read_json, sha256, to_json, write_json
+from manybody.io.atomic import (
+    ArtifactError,
+    atomic,
+    read_json,
+    sha256,
+    to_json,
+    write_json,
+    write_text,
+)
 from manybody.io.code_digest import code_digest
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
@@ -366,17 +374,15 @@ def write_tables(found: Found, folder: str | Path) -> None:
     """Writes `TABLES` to a folder: the scores of all pairs with the names of the sites, how many
     of the best are contacts, the scores as CASP's RR, and the sequences that were fitted."""
     folder, family = Path(folder), found.family
-    paths = dict(zip(TABLES, (folder / name for name in TABLES), strict=True))
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
     values = dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j])
-    contacts.write_list(paths["contacts.csv"], pd.DataFrame(values), names_of(found))
-    with atomic(paths["precision.csv"]) as temporary:
+    contacts.write_list(folder / "contacts.csv", pd.DataFrame(values), names_of(found))
+    with atomic(folder / "precision.csv") as temporary:
         found.precision.to_csv(temporary, index=False)
-    write_casp(paths["contacts.rr"], found.scores, family.whole, found.separation)
-    with atomic(paths["family.fasta"]) as temporary:
-        letters = mutations.letters_of(family.tokens, family.about)
-        rows = zip(family.names, letters, strict=True)
-        temporary.write_text("".join(f">{name}\n{row}\n" for name, row in rows), "utf-8")
+    write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)
+    letters = mutations.letters_of(family.tokens, family.about)
+    rows = zip(family.names, letters, strict=True)
+    write_text(folder / "family.fasta", "".join(f">{name}\n{row}\n" for name, row in rows))
 
 
 def names_of(found: Found) -> list[str]:

@@ -58,7 +58,7 @@ def make(
     job's inputs by kind (`inputs.with_files`).
     """
     from manybody.io import tables as files_of_tables
-    from manybody.io.atomic import atomic
+    from manybody.io.atomic import write_text
     from manybody.papers import claims, style
     from manybody.papers.inputs import with_files
 
@@ -68,8 +68,7 @@ def make(
     style.save(module.draw(found), stem)
     files_of_tables.write_csv(found.drawn, stem.with_name(f"{stem.name}.csv"))
     claims.write(module.claims(found), stem.with_name(f"{stem.name}.claims.csv"))
-    with atomic(stem.with_name(f"{stem.name}.caption.rst")) as temporary:
-        temporary.write_text(caption, encoding="utf-8")
+    write_text(stem.with_name(f"{stem.name}.caption.rst"), caption)
 
 
 def own_texts(config: dict) -> dict[str, str]:

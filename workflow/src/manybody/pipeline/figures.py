@@ -105,15 +105,15 @@ class Figures:
     def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
         paths, named = self.paths, key.model_dump()
         own = {
-            "runs": lambda: paths.evaluated_model(key.evaluation, key.seed),
+            "runs": lambda: paths.model_of("evaluations", key.evaluation, key.seed),
             "clones": lambda: paths.clone_path(key.clone),
             "models": lambda: paths.model_path(key.source, key.model, key.seed),
             "sequences": lambda: paths.split_path(key.source, "validation"),
-            "hamiltonians": lambda: paths.hamiltonian_path(key.source),
             "tokenizers": lambda: self.sources.file_beside(key.source, "tokenizer.json"),
         }
         templates = {
             "losses": paths.losses,
+            "hamiltonians": paths.hamiltonian,
             "spectra": paths.spectrum,
             "displacements": paths.displacements,
             "clocks": paths.clock,
@@ -140,7 +140,7 @@ class Figures:
         return {
             "models": [self.paths.model_path(*run) for run in asked.runs],
             "validation": self.paths.split_path(source, "validation"),
-            "hamiltonian": self.paths.hamiltonian_path(source),
+            "hamiltonian": self.paths.hamiltonian.format(source=source),
         }
 
     def truth_file(self, paper: str, figure: str) -> str:
@@ -161,7 +161,7 @@ class Figures:
     @cached_property
     def generators(self) -> set[str]:
         """Manifests of the models that clones are sampled from."""
-        return set(map(self.paths.clone_model, self.clones()))
+        return {self.paths.model_of("clones", clone) for clone in self.clones()}
 
     @cached_property
     def carded(self) -> dict[str, list[str]]:

@@ -74,7 +74,7 @@ class Jobs:
         spectra = figures.keys(Spectrum, [name])
         return {
             *(path for files in figures.inputs(*name).values() for path in files),
-            *map(paths.clone_model, figures.clones([name])),
+            *(paths.model_of("clones", clone) for clone in figures.clones([name])),
             *(paths.model_path(one.source, one.model, one.seed) for one in read),
-            *(paths.spectrum_model(one.spectrum, one.seed) for one in spectra),
+            *(paths.model_of("spectra", one.spectrum, one.seed) for one in spectra),
         }

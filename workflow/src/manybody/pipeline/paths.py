@@ -51,10 +51,6 @@ class Paths:
         """Sequences of a split of the source that the entry `block: name` names."""
         return self.split_path(self.entry(block, name)["source"], split)
 
-    def hamiltonian_path(self, source: str) -> str:
-        """J, U and beta of a source."""
-        return self.hamiltonian.format(source=source)
-
     def model_path(self, source: str, model: str, seed: int | str) -> str:
         """Manifest of a run."""
         self.entry("models", model)
@@ -64,10 +60,12 @@ class Paths:
         """Manifest of a clone."""
         return self.clone.format(source=self.entry("clones", clone)["source"], clone=clone)
 
-    def clone_model(self, clone: str) -> str:
-        """Manifest of the model that a clone is sampled from."""
-        entry = self.entry("clones", clone)
-        return self.model_path(entry["source"], entry["model"], entry["seed"])
+    def model_of(self, block: str, name: str, seed: int | str | None = None) -> str:
+        """Manifest of the run that an evaluation tests, a spectrum is measured of or, by default of
+        its own seed, a clone is sampled from."""
+        entry = self.entry(block, name)
+        seed = entry["seed"] if seed is None else seed
+        return self.model_path(entry["source"], entry["model"], seed)
 
     def clone_reference(self, clone: str) -> str | list:
         """Manifest of the model whose final loss picks the checkpoint; nothing where none does."""
@@ -76,11 +74,6 @@ class Paths:
             return []
         reference = entry["step"]["loss_of"]
         return self.model_path(entry["source"], reference["model"], reference["seed"])
-
-    def evaluated_model(self, evaluation: str, seed: int | str) -> str:
-        """Manifest of the run that an evaluation tests."""
-        entry = self.entry("evaluations", evaluation)
-        return self.model_path(entry["source"], entry["model"], seed)
 
     def evaluated_targets(self, evaluation: str) -> list[str]:
         """One file for each target, in the order of the config: a clone's manifest or a split."""
@@ -91,8 +84,3 @@ class Paths:
         if "split" in target:
             return self.split_path(target.get("source", source), target["split"])
         return self.clone_path(target.get("clone", target.get("initial")))
-
-    def spectrum_model(self, spectrum: str, seed: int | str) -> str:
-        """Manifest of the run that a spectrum is measured of."""
-        entry = self.entry("spectra", spectrum)
-        return self.model_path(entry["source"], entry["model"], seed)

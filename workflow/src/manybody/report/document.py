@@ -11,7 +11,7 @@ from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from manybody.io.atomic import atomic
+from manybody.io.atomic import write_text
 from manybody.measure import cards as measured, chains
 from manybody.papers.claims import VERDICTS
 from manybody.papers.figure import own_texts
@@ -110,8 +110,7 @@ def write(
         },
         times=provenance.times(out.parent / "usage"),
     )
-    with atomic(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(out, text)
 
 
 def templates() -> Environment:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from manybody.data import family as families
 from manybody.data.pair_model import PairModel
-from manybody.io.atomic import atomic
+from manybody.io.atomic import write_text
 from manybody.io.refusal import Refusal
 from manybody.io.tables import write_csv
 from manybody.measure import family as measured, family_statistics, mutations
@@ -90,8 +90,7 @@ def _write(path: Path, template: str, command: str, **named) -> Path:
         "Machine": provenance.machine(),
     }
     text = templates().get_template(template).render(facts=facts, **named)
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return path
 
 
@@ -183,10 +182,9 @@ def write_generated(
     of `write_energies`, sweeps and seed as of `family_statistics.generate`."""
     found, family, weights = mutations.opened(model, alignment, learned=True)
     tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
-    with atomic(out.with_name(f"{out.name}.fasta")) as temporary:
-        rows = mutations.letters_of(tokens, found.about)
-        lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
-        temporary.write_text("".join(lines))
+    rows = mutations.letters_of(tokens, found.about)
+    lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
+    write_text(out.with_name(f"{out.name}.fasta"), "".join(lines))
     if family is None:
         return [f"{out}.fasta; give --alignment to compare them with sequences of the family"]
     table, points = family_statistics.compared(family, tokens, found.vocabulary, weights, seed)

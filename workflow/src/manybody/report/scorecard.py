@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from manybody.io.atomic import atomic
+from manybody.io.atomic import write_text
 from manybody.papers.claims import Claim, read, written
 
 ENDING = ".claims.csv"
@@ -69,8 +69,7 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
         ]
         if rows:
             lines += [title, "", *HEAD, *rows, ""]
-    with atomic(out) as temporary:
-        temporary.write_text("\n".join(lines), encoding="utf-8")
+    write_text(out, "\n".join(lines))
 
 
 def _line(paper: str, figure: str, claim: Claim) -> str:

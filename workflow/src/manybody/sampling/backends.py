@@ -26,7 +26,9 @@ from manybody.sampling.reference import PathChains, Reference
 class Chains(Protocol):
     """C chains of length L over |V| tokens. Indices are int64 tensors on the model's device.
 
-    In every call each chain appears at most once. `rebuild` must leave exactly the caches, to the
+    In every call each chain appears at most once, but in `logits` as often as the number `ahead`
+    of a backend that has it says: so many steps of a chain, of which most proposals equal the
+    current token, are then asked for at once. `rebuild` must leave exactly the caches, to the
     bit, that opening the same tokens anew would give: a restarted run then repeats a killed one.
     """
 

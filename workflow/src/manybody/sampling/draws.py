@@ -90,3 +90,35 @@ def invert(logits, uniforms, current, drawn, gains):
         token = np.searchsorted(weights[:vocabulary], uniforms[m] * total, side="right")
         drawn[m] = min(token, vocabulary - 1)
         gains[m] = np.float64(row[drawn[m]]) - np.float64(row[current[m]])
+
+
+def log_sums(logits: Tensor) -> Tensor:
+    """log sum_v exp(logits) (...,) float64 of logits (..., |V|)."""
+    if logits.device.type != "cpu":
+        return logits.logsumexp(-1).double()
+    found = torch.empty(logits.shape[:-1], dtype=torch.float64)
+    sum_exponentials(logits.flatten(0, -2).contiguous().numpy(), found.view(-1).numpy())
+    return found
+
+
+@njit(nogil=True, cache=True)
+def sum_exponentials(logits, out):
+    """out (n,) = log sum_v exp(logits) of logits (n, |V|), in their precision."""
+    vocabulary = logits.shape[1]
+    lanes = np.full((1, (vocabulary + LANES - 1) // LANES + 1, LANES), -np.inf, logits.dtype)
+    weights, blocks = lanes.reshape(-1), lanes.shape[1] - 1
+    for m in range(len(logits)):
+        row = logits[m]
+        for v in range(vocabulary):
+            weights[v] = row[v]
+        most = get(lanes, 0, 0)
+        for n in range(1, blocks):
+            given = get(lanes, 0, n)
+            most = where_greater(given, most, given, most)
+        put(lanes, 0, blocks, most)
+        top = lanes[0, blocks].max()
+        shift, total = spread(lanes, top), spread(lanes, 0.0)
+        for n in range(blocks):
+            total = total + exponential(lanes, get(lanes, 0, n) - shift)
+        put(lanes, 0, blocks, total)
+        out[m] = np.float64(top) + np.log(np.float64(lanes[0, blocks].sum()))

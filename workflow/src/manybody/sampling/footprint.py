@@ -141,18 +141,20 @@ def incremental_bytes(
         entry = DOUBLE + (SINGLE if number == SINGLE else 0)
         return (2 * entry + DOUBLE) * vocabulary**2, 3 * entry * (length + 2) * vocabulary
     if chosen == "three_layers":
-        tables = vocabulary * rank**2 + 3 * rank**3 + length**3
+        tables = vocabulary * rank**2 + 3 * rank**3 + 3 * length**3
         caches = 3 * length**2 * rank + length * rank**2 + 5 * length * rank
         return DOUBLE * tables, DOUBLE * caches
-    shared = DOUBLE * (layers - 1) * (length**3 + min(rank**3, vocabulary**2))
+    shared = DOUBLE * 2 * (layers - 1) * length**3
     width = 0
     for layer in range(1, layers - 1):
         tabled = has_tables(sizes, layer)
         shared += table_bytes(sizes, layer) if tabled else 0
         width += rank if tabled else vocabulary
     shared += max(PROPOSALS, proposal_bytes(sizes, energy))
-    if chosen == "compiled":
-        shared += DOUBLE * (layers - 1) ** 2 * rank**3
+    if chosen == "any_depth":
+        shared += DOUBLE * vocabulary**2 + (pair_bytes(sizes) if has_pairs(sizes) else 0)
+    else:
+        shared += DOUBLE * layers * (layers - 1) * rank**3
         shared += min(score_bytes(sizes), TABLES) if energy == "raw" else 0
     return shared, DOUBLE * (2 * length**2 * width + 2 * length * (rank + 2))
 
@@ -176,6 +178,15 @@ def proposal_bytes(sizes: Sizes, energy: str) -> int:
         maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
         total += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
     return DOUBLE * total
+
+
+def has_pairs(sizes: Sizes) -> bool:
+    """True if what the first square sends on is kept for every pair of tokens."""
+    return not sizes.full and pair_bytes(sizes) <= TABLES
+
+
+def pair_bytes(sizes: Sizes) -> int:
+    return DOUBLE * (sizes.layers - 1) * sizes.vocabulary**2 * sizes.rank
 
 
 def has_tables(sizes: Sizes, layer: int) -> bool:

@@ -29,6 +29,7 @@ class MaskedChains:
     """
 
     full_batches = True
+    ahead = 4  # P(more proposals in a row equal the current token) is about 1/16
 
     def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str):
         self.model, self.tokens = model, tokens.clone()
@@ -143,6 +144,7 @@ class CoarseChains(MaskedChains):
     whenever the caches are rebuilt.
     """
 
+    ahead = 1
     exactly = False  # whether copies are computed in the model's own type just now
 
     def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str, coarse: str):

@@ -73,10 +73,11 @@ def advance(
     proposals = np.zeros(count, dtype=np.int64)
     gains = np.zeros(count)  # h_i[b] - h_i[a]
 
-    def finish(which: np.ndarray) -> None:
-        done = step[which] + 1
-        step[which] = done
-        ended = which[done % length == 0]
+    def finish(which: np.ndarray, steps: np.ndarray | int = 1) -> None:
+        """Counts `steps` (at most L) more of each chain as done."""
+        before = step[which] // length
+        step[which] += steps
+        ended = which[step[which] // length > before]
         if not ended.size:
             return
         sweep = step[ended] // length
@@ -88,24 +89,31 @@ def advance(
             kept = ended[sweep == number]
             record.tokens[number][kept] = tokens[kept]
 
+    ahead = np.arange(min(getattr(chains, "ahead", 1), length))
     while True:
         (waiting,) = (~ready & (step < last)).nonzero()
         while waiting.size:
-            at = step[waiting]
-            place = waiting * last + at
+            at = step[waiting, None] + ahead
+            place = waiting[:, None] * last + np.minimum(at, last - 1)
             positions = visits[place]
-            current = tokens[waiting, positions]
-            logits = chains.logits(_indices(waiting, device), _indices(positions, device))
-            drawn, gain = propose(logits, proposing[place], current)
-            same = drawn == current
-            real = waiting[~same]
-            ready[real], proposals[real], gains[real] = True, drawn[~same], gain[~same]
-            waiting, at = waiting[same], at[same]
-            record.same[at // length, waiting] += 1
-            finish(waiting)
+            current = tokens[waiting[:, None], positions]
+            asked = np.repeat(waiting, len(ahead)), positions.reshape(-1)
+            logits = chains.logits(*(_indices(values, device) for values in asked))
+            numbers = proposing[place].reshape(-1)
+            drawn, gain = (
+                found.reshape(at.shape) for found in propose(logits, numbers, current.reshape(-1))
+            )
+            same = np.logical_and.accumulate((drawn == current) & (at < last), axis=1)
+            steps = same.sum(axis=1)
+            for n in range(steps.max()):
+                record.same[at[same[:, n], n] // length, waiting[same[:, n]]] += 1
+            finish(waiting, steps)
+            (real,) = ((steps < len(ahead)) & (step[waiting] < last)).nonzero()
+            found, which = (real, steps[real]), waiting[real]
+            ready[which], proposals[which], gains[which] = True, drawn[found], gain[found]
             if not chains.full_batches:
                 break
-            waiting = waiting[step[waiting] < last]
+            waiting = waiting[~ready[waiting] & (step[waiting] < last)]
         (moving,) = ready.nonzero()
         if not moving.size:
             if (step == last).all():

@@ -99,6 +99,8 @@ class PathChains(MaskedChains):
     Caches take C M L (d + 1) numbers. A proposal costs a forward pass, its ratio M (L - 1) / 2.
     """
 
+    ahead = 1
+
     def __init__(self, model: Model, tokens: Tensor, paths: Paths):
         device = tokens.device
         self.orders = torch.from_numpy(paths.orders).to(device)  # (M, L)

@@ -22,11 +22,12 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.data.gauge import coupling_error, symmetrised
-from manybody.data.hamiltonian import Hamiltonian, read_about
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError, sha256
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
+from manybody.io.tensor_files import read_about
 from manybody.training import pseudolikelihood as pl
 
 COLUMNS = tables.THEORY.schema.names

@@ -26,6 +26,7 @@ TOLERANCE = 1e-7  # share of the objective that an iteration must bring
 HISTORY, LEAST_HISTORY = 5, 2  # steps that L-BFGS remembers
 MOST = 8 * 2**30  # bytes of all its vectors above which it remembers the fewer
 LONGEST = 8  # sites of a word
+START = 3  # iterations of full couplings that heads start from
 
 
 class Words(NamedTuple):
@@ -175,12 +176,13 @@ class Heads:
 
         J_ij(a, b) = sum_h (A^h_ij V^h_ab + A^h_ji V^h_ba) / 2,
 
-    and of the logits of the mean sequence, as of `Pairs`. The penalty is on J, as there.
+    and of the logits of the mean sequence, as of `Pairs`. The penalty is on J, as there. If not
+    `symmetric`, J_ij is the sum of A^h_ij V^h alone, and each conditional has its own.
     """
 
-    def __init__(self, family: Family, heads: int):
+    def __init__(self, family: Family, heads: int, symmetric: bool = True):
         heads = min(heads, family.vocabulary**2)  # more have no other couplings
-        self.family, self.heads = family, heads
+        self.family, self.heads, self.symmetric = family, heads, symmetric
         self.length, self.vocabulary = family.length, family.vocabulary
         self.shapes = [(heads, self.length, self.length), (heads, self.vocabulary, self.vocabulary)]
         self.couplings = sum(math.prod(shape) for shape in self.shapes)
@@ -209,7 +211,7 @@ class Heads:
         varied = family.present[:, None] * family.frequencies * (1 - family.frequencies)
         curvature = varied.mean() ** 2 / family.weights.sum() + strengths[0]
         for part, other in zip(self.parts(found), self.parts(vector)[::-1], strict=True):
-            part[:] = 2 * self.heads / (curvature * (other**2).sum())
+            part[:] = (1 + self.symmetric) * self.heads / max(curvature * (other**2).sum(), 1e-12)
         self.logits(found)[:] = _of_logits(family, strengths[1])
         return found
 
@@ -225,9 +227,11 @@ class Heads:
         """As of `Pairs`."""
         (attention, values), rows = self.parts(vector), len(couplings)
         found = attention[:, site].T @ values.transpose(0, 2, 1).reshape(self.heads, -1)
-        found += attention[:, :, site].T @ values.reshape(self.heads, -1)
+        if self.symmetric:
+            found += attention[:, :, site].T @ values.reshape(self.heads, -1)
+            found /= 2
         found[site] = 0
-        couplings[:, : self.vocabulary] = found.reshape(rows, -1) / 2
+        couplings[:, : self.vocabulary] = found.reshape(rows, -1)
 
     def give(
         self, couplings: np.ndarray, logits: np.ndarray, site: int, vector: np.ndarray,
@@ -235,13 +239,15 @@ class Heads:
     ) -> None:  # fmt: skip
         """As of `Pairs`."""
         (attention, values), own = self.parts(vector), self.parts(gradient)
-        given = couplings[:, : self.vocabulary].reshape(self.length, -1) / 2  # by j, then b, a
+        given = couplings[:, : self.vocabulary].reshape(self.length, -1)  # by j, then b, a
+        given = given / (1 + self.symmetric)
         given[site] = 0
-        turned = values.transpose(0, 2, 1).reshape(self.heads, -1)
-        of_rows, of_columns = turned @ given.T, values.reshape(self.heads, -1) @ given.T
-        of_turned, of_values = attention[:, site] @ given, attention[:, :, site] @ given
-        square = (self.heads, self.vocabulary, self.vocabulary)
-        of_values = of_values.reshape(square) + of_turned.reshape(square).transpose(0, 2, 1)
+        of_rows = values.transpose(0, 2, 1).reshape(self.heads, -1) @ given.T
+        of_values = (attention[:, site] @ given).reshape(values.shape).transpose(0, 2, 1)
+        of_columns = 0
+        if self.symmetric:
+            of_columns = values.reshape(self.heads, -1) @ given.T
+            of_values = of_values + (attention[:, :, site] @ given).reshape(values.shape)
         with lock:
             own[0][:, site] += of_rows
             own[0][:, :, site] += of_columns
@@ -252,7 +258,8 @@ class Heads:
         """Couplings (L, L, q, q)."""
         attention, values = self.parts(vector)
         found = np.einsum("hij,hab->ijab", attention, values, optimize=True)
-        found = (found + found.transpose(1, 0, 3, 2)) / 2
+        if self.symmetric:
+            found = (found + found.transpose(1, 0, 3, 2)) / 2
         found[np.arange(self.length), np.arange(self.length)] = 0
         return found
 
@@ -385,6 +392,33 @@ def solve(
             scale = form.scale(vector, strengths)
             value, done = minimise(objective, vector, scale, iterations, **settings)
     return Fit(_model(form, vector), value, objective.loss, done, objective.passes)
+
+
+def solve_free(
+    family: Family, heads: int, ridge: float, iterations: int
+) -> tuple[list[np.ndarray], np.ndarray, float, int]:
+    """The least loss plus ridge / 2 times the squared A, V and h of heads that are not symmetric.
+
+    A and V, at most q^2 heads; h (L, q); the loss there (nats); and the iterations. Their start is
+    where `START` iterations of full couplings lead.
+    """
+    pairs = Pairs(family)
+    vector = pairs.start()
+    minimise(Objective(pairs, (0, 0)), vector, pairs.scale((1, 1)), START, history=HISTORY)
+    form = Heads(family, heads, symmetric=False)
+    vector = form.start(_model(pairs, vector, counted=False))
+    own, conditionals = form.couplings, Objective(form, (0, ridge / 2))
+
+    def objective(vector: np.ndarray, gradient: np.ndarray) -> float:
+        found = conditionals(vector, gradient)
+        gradient[:own] += vector.dtype.type(ridge) * vector[:own]
+        return found + 0.5 * ridge * float(vector[:own] @ vector[:own])
+
+    scale = form.scale(vector, (0, ridge / 2))
+    value, done = minimise(objective, vector, scale, iterations, history=2 * HISTORY)
+    fields = _model(form, vector, counted=False).fields
+    penalty = vector[:own] @ vector[:own] + (fields**2).sum()
+    return form.parts(vector), fields, value - 0.5 * ridge * float(penalty), done
 
 
 def memory(length: int, vocabulary: int) -> int:

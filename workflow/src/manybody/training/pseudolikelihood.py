@@ -16,8 +16,9 @@ from functools import cache
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
+from threadpoolctl import threadpool_limits
 
-from manybody.training import pseudolikelihood_loops as pseudolikelihood
+from manybody.training import pair_fit, pseudolikelihood_loops as pseudolikelihood
 
 HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
 
@@ -112,8 +113,22 @@ def fit_heads(
     Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
     V (and fields, if there are any). A and V start from normal numbers drawn from `seed`, with the
     standard deviations `init_scale`. Ends after `iterations`, or where the objective falls no more.
+
+    Several heads with fields are fitted by the loops of `pair_fit`, in single precision, and start
+    from the nearest to a few steps of full couplings; heads beyond q^2 are 0. The cost of those
+    loops is of full couplings, whatever H: one head of a few sequences would take longer.
     """
     length, vocabulary = counted.length, counted.vocabulary
+    if fields and heads > 1:
+        size = 1.0 if summed else counted.total * length
+        family = pair_fit.Family(counted.tokens.T, vocabulary, counted.sequence_weights)
+        with threadpool_limits(1):  # of small products, for which threads only wait
+            found, own, loss, done = pair_fit.solve_free(family, heads, ridge * size, iterations)
+        parts = [np.zeros((heads, *part.shape[1:])) for part in found]
+        for part, of_heads in zip(parts, found, strict=True):
+            part[: len(of_heads)] = of_heads
+        loss /= counted.total * length
+        return Fit(Heads(*parts, own.astype(np.float64)), float(loss), done)
     rng = np.random.default_rng(seed)
     attention = init_scale[0] * rng.standard_normal((heads, length, length))
     attention[:, np.arange(length), np.arange(length)] = 0.0

@@ -41,6 +41,7 @@ def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tup
     What `all_masked_loss` and a backward pass do, without a graph: they take as long as the
     products of a small model. The weights must be parameters.
     """
+    attention, values = list(attention), list(values)  # a list of parameters is slow to read
     arrays = _arrays(tokens, attention, values, bias)
     loss, correct, of_sum = all_masked(*arrays, None, True)
     with np.errstate(over="ignore", invalid="ignore"):

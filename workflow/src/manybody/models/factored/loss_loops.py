@@ -7,6 +7,7 @@ in the copy that masks i, row k of it is Z_k - A1_ki G_i (docs/science/many-body
 import numpy as np
 
 from manybody.data.vector_loops import (
+    BORROWED,
     LANES,
     add_mixed,
     add_mixed_column,
@@ -24,7 +25,7 @@ CHUNK = 64  # sequences whose gradients are summed before those of other chunks 
 WORK = 13  # arrays (L, |V|, LANES) of a group of sequences
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def do_chunks(
     first, last, gradients, tokens, loss_weights, mixing, mixing_t, values, values_t, bias, squares,
     loss, correct, of_mixing, of_values, of_bias, of_squares,
@@ -88,7 +89,7 @@ def do_chunks(
             _sum_lanes(lanes_squares, of_squares[chunk])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _read(tokens, loss_weights, start, stop, x, scores):
     """One-hot tokens and weights of LANES sequences; those beyond the end weigh nothing."""
     clear(x)
@@ -99,7 +100,7 @@ def _read(tokens, loss_weights, start, stop, x, scores):
             scores[0, i, lane] = loss_weights[place, i] if start + lane < stop else 0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _two_layers(
     gradients, x, scores, mixing, mixing_t, values, values_t, bias, squares, features, errors,
     of_features, arrays, lanes_mixing, lanes_values, lanes_squares,
@@ -154,7 +155,7 @@ def _two_layers(
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _three_layers(
     gradients, x, scores, mixing, mixing_t, values, values_t, bias, features, errors, of_features,
     arrays, lanes_mixing, lanes_values,
@@ -226,7 +227,7 @@ def _three_layers(
         _first_layer_back(x, mixing_t[0], first, of_z, of_first, lanes_first, lanes_values[0])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _first_layer_back(x, mixing_t, first, of_z, of_first, lanes_mixing, lanes_values):
     """From the gradients of Z, and of G where it is used apart from Z."""
     add_products(of_z, first, lanes_mixing, 0)
@@ -234,7 +235,7 @@ def _first_layer_back(x, mixing_t, first, of_z, of_first, lanes_mixing, lanes_va
     add_products(of_first, x, lanes_values, 1)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _predict(
     i, gradients, x, scores, values, values_t, bias, features, errors, of_features
 ):  # fmt: skip
@@ -271,7 +272,7 @@ def _predict(
         add_mixed_column(values_t, errors, of_features, i)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **BORROWED)
 def _sum_lanes(lanes, out):
     """out (m, k) = the sums over lanes of (m, k, LANES), in one order."""
     for i in range(len(out)):

@@ -232,7 +232,7 @@ def draw(tables: Tables, upright: bool = False):
     figure = style.new(1, 6.6) if upright else style.new(2, 3.7)
     ratios = dict(height_ratios=(1.2, 1)) if upright else dict(width_ratios=(1.15, 1))
     left, right = figure.subplots(2 if upright else 1, 1 if upright else 2, **ratios)
-    _draw_map(figure, left, tables)
+    draw_map(figure, left, tables)
     (_draw_ranks if tables.truth is None else _draw_precision)(right, tables)
     right.set(xscale="log", xlim=(1, None))
     said = textwrap.fill(title(tables.about), NARROW if upright else WIDE)
@@ -240,7 +240,7 @@ def draw(tables: Tables, upright: bool = False):
     return figure
 
 
-def _draw_map(figure, axes, tables: Tables) -> None:
+def draw_map(figure, axes, tables: Tables) -> None:
     """Scores above the diagonal; below it contacts and the best pairs, or the scores again. Dotted:
     the pairs that count."""
     scores, truth = tables.scores["corrected"], tables.truth

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from manybody.io import tables
+from manybody.io import tables, tensor_files
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed, readings
 from manybody.papers.claims import Claim, Comparison, judged, not_run
@@ -226,7 +226,6 @@ class Staircase:
 
 def read(inputs: Inputs) -> Staircase:
     """All that a staircase shows, from the files of its inputs."""
-    from manybody.data import hamiltonian
     from manybody.io.sequences import Sequences
 
     held_out = Sequences.open(inputs.held_out.file())
@@ -245,7 +244,7 @@ def read(inputs: Inputs) -> Staircase:
         lines=lines,
         networks=networks,
         protocols=protocols,
-        shares=hamiltonian.read_about(inputs.hamiltonian.file())["shares"],
+        shares=tensor_files.read_about(inputs.hamiltonian.file())["shares"],
         predictions=sorted({int(curve["tokens"].iloc[-1]) for curve in curves}),
     )
 

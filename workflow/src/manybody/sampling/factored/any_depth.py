@@ -27,28 +27,37 @@ import torch
 from torch import Tensor
 
 from manybody.sampling import footprint
-from manybody.sampling.factored.copies import Parameters, all_copies
+from manybody.sampling.draws import log_sums
+from manybody.sampling.factored.copies import Parameters, all_copies, product
 from manybody.sampling.footprint import has_tables
 
 
 class DeepChains:
     """C chains under either energy; see `backends.Chains`.
 
-    `head` maps features to logits in the model's own precision; everything else is double.
+    What is kept for the current states is double, so that no error builds up. The logits, and for
+    up to two layers what a proposal changes, are computed in the model's own precision.
     """
+
+    ahead = 4  # P(more proposals in a row equal the current token) is about 1/16
 
     def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
         self.parameters, self.tokens, self.energy_name = parameters, tokens.clone(), energy
         self.full_batches = parameters.layers > 2 or energy == "norm"
-        self.head_left = parameters.left[-1].T.to(parameters.precision)
-        self.head_bias = parameters.bias.to(parameters.precision)
+        single = parameters.in_own_precision()
+        self.head = single.left[-1], single.bias
+        # The squares of squares of more layers would lose digits move by move.
+        self.steps = single if parameters.layers < 3 else parameters
         self.squares = [
-            (TableSquare if has_tables(parameters, layer) else DirectSquare)(parameters, layer)
+            (TableSquare if has_tables(parameters, layer) else DirectSquare)(self.steps, layer)
             for layer in range(1, parameters.layers - 1)
         ]
         if parameters.layers > 1:
-            self.first = _FirstSquare(parameters)
+            self.first = self._open_first()
         self.rebuild()
+
+    def _open_first(self):
+        return _FirstSquare(self.steps)
 
     def rebuild(self) -> None:
         inputs, self.features = all_copies(self.parameters, self.tokens)
@@ -65,8 +74,10 @@ class DeepChains:
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         each = footprint.proposal_bytes(self.parameters, self.energy_name)
         size = max(1, footprint.PROPOSALS // each)
-        moves = (some.split(size) for some in (chains, positions, proposals))
-        parts = [self._propose(*some) for some in zip(*moves, strict=True)]
+        parts = [
+            self._propose(*(some[start : start + size] for some in (chains, positions, proposals)))
+            for start in range(0, len(chains), size)
+        ]
         return torch.cat([ratios for ratios, _ in parts]), [part for _, part in parts]
 
     def accept(self, handle, accepted: Tensor) -> None:
@@ -85,7 +96,7 @@ class DeepChains:
         """Ratios (n,) of proposals, and what `_take` needs of them."""
         tokens = self.tokens[chains]
         changes, features = self._changes(chains, tokens, positions, proposals)
-        features = self.features[chains] + clear(features, positions)
+        features = self.features[chains] + features
         tokens = tokens.scatter(1, positions[:, None], proposals[:, None])
         scores = self._scores(features, tokens)
         rises = clear(scores - self.scores[chains], positions)
@@ -93,13 +104,14 @@ class DeepChains:
 
     def _changes(self, chains, tokens, positions, proposals):
         """Changes of the states of the squared layers, and of the features (n, L, d)."""
-        parameters, last = self.parameters, self.parameters.layers - 1
+        parameters, last = self.steps, self.parameters.layers - 1
         old = tokens.gather(1, positions[:, None]).squeeze(1)
         if last == 0:
             direct = parameters.right[0][proposals] - parameters.right[0][old]
-            return [], parameters.mixing[0].T[positions][..., None] * direct[:, None]
+            rises = parameters.mixing[0].T[positions][..., None] * direct[:, None]
+            return [], clear(rises, positions)
         along, across = self.first.change(tokens, positions, old, proposals)
-        features = along[-1] + self.first.last_factor[positions][..., None] * across[-1]
+        features = along[-1]
         changes = []
         pending: list[list[Tensor]] = [[] for _ in range(last)]
         for layer, square in enumerate(self.squares, start=1):
@@ -120,75 +132,73 @@ class DeepChains:
 
     def _scores(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores (n, L) of the current tokens."""
-        parameters = self.parameters
         if self.energy_name == "raw":
-            scores = (features * parameters.score_left[tokens]).sum(-1)
-            return scores + parameters.score_bias[tokens]
-        scores = (features * parameters.left[-1][tokens]).sum(-1) + parameters.bias[tokens]
-        return scores - self._head(features).logsumexp(-1).double()
+            scores = (features * self.parameters.score_left[tokens]).sum(-1)
+            return scores + self.parameters.score_bias[tokens]
+        logits = self._head(features)
+        return logits.gather(-1, tokens[..., None])[..., 0].double() - log_sums(logits)
 
     def _head(self, features: Tensor) -> Tensor:
-        return features.to(self.head_left.dtype) @ self.head_left + self.head_bias
+        return product(features.to(self.parameters.precision), *self.head)
 
 
 class _FirstSquare:
     """The answer of the first square to a token, as every layer above reads it."""
 
     def __init__(self, parameters: Parameters):
-        self.parameters = parameters
-        first, last = parameters.mixing[0], parameters.layers - 1
-        length, rank = parameters.length, parameters.rank
-        self.table = None
-        cost = rank**3 + length * rank**2
-        if not parameters.full and cost < length * parameters.vocabulary * rank:
-            self.table = acting_tables(parameters, 0, range(1, last + 1))
-        else:
-            self.sent = parameters.value_rows(0)
-        # factor^m_jk = -2 sum_k' A^m_kk' A1_k'i A1_k'j, indexed [i, j, k]; last layer: k = j only.
-        self.factors = [
-            -2.0 * torch.einsum("kq,qi,qj->ijk", parameters.mixing[m], first, first)
-            for m in range(1, last)
-        ]
-        self.last_factor = -2.0 * torch.einsum(
-            "jq,qi,qj->ij", parameters.mixing[last], first, first
-        )
+        self.parameters, self.sent = parameters, parameters.value_rows(0)
+        self.ways, self.pairs = ways(parameters), None
+        # factor^m_jk, indexed [i, j, k]
+        self.factors = [-way[..., : parameters.length].mT for way in self.ways[:-1]]
+        if footprint.has_pairs(parameters):
+            pairs = map(self._read, self.sent[:, None] * self.sent)
+            self.pairs = torch.stack(list(pairs), 1)
+
+    def _read(self, values: Tensor) -> Tensor:
+        """Q^m (layers - 1, ..., d) of values (..., |V|), m = 2 .. layers."""
+        layers = range(1, self.parameters.layers)
+        return torch.stack([self.parameters.project(m, values) for m in layers])
 
     def change(self, tokens: Tensor, positions: Tensor, old: Tensor, proposals: Tensor):
-        """`along` and `across` (layers - 1, n, L, d) of the layers above the first."""
-        parameters, rows = self.parameters, torch.arange(len(tokens), device=tokens.device)
-        across, own = self._products(tokens, old, proposals)
-        alpha = parameters.mixing[0].T[positions][..., None]
-        mixed = (parameters.mixing[0] @ across).mul_(2.0)
-        read = alpha * (mixed + alpha * own[:, :, None])
-        along = []
-        for m in range(1, parameters.layers):
-            direct = parameters.right[m][proposals] - parameters.right[m][old]
-            read[m - 1, rows, positions] += direct
-            along.append(parameters.mixing[m] @ read[m - 1])
-        return along, across
-
-    def _products(self, tokens: Tensor, old: Tensor, proposals: Tensor):
-        """Q^m (G * G_j) (layers - 1, n, L, d) and Q^m G^2 (layers - 1, n, d), m = 2 .. layers."""
-        parameters = self.parameters
-        if self.table is not None:
-            sent = parameters.right[0]
-            step = sent[proposals] - sent[old]
-            matrices = (step @ self.table).unflatten(-1, (-1, sent.shape[1]))
-            both = torch.cat([sent[tokens], step[:, None]], 1)
-            products = both @ matrices.mT
-            products = products.unflatten(-1, (parameters.layers - 1, -1)).movedim(-2, 0)
-        else:
+        """`along` and `across` (n, L, d) of each layer above the first; of the last, `along` is the
+        change of the features."""
+        asked = torch.cat([tokens, proposals[:, None]], 1)
+        if self.pairs is None:
             step = self.sent[proposals] - self.sent[old]
-            both = torch.cat([self.sent[tokens], step[:, None]], 1) * step[:, None]
-            layers = range(1, parameters.layers)
-            products = torch.stack([parameters.project(m, both) for m in layers])
-        return products[:, :, :-1], products[:, :, -1]
+            answers = self._read(self.sent[asked] * step[:, None])
+        else:
+            answers = self.pairs[:, proposals[:, None], asked] - self.pairs[:, old[:, None], asked]
+        # Q^m (G * G_b) becomes Q^m G^2, as G = G_b - G_a and a is at the position.
+        answers[:, :, -1] -= answers[:, torch.arange(len(tokens), device=tokens.device), positions]
+        along, across = [], []
+        for right, way, answer in zip(self.parameters.right[1:], self.ways, answers, strict=True):
+            direct = (right[proposals] - right[old])[:, None]
+            along.append(way[positions] @ torch.cat([answer, direct], 1))
+            across.append(answer[:, :-1])
+        return along, across
 
 
 def clear(values: Tensor, copies: Tensor) -> Tensor:
     """`values` (n, L, ...) with the named copy (n,) of each chain set to zero, in place."""
     values[torch.arange(len(values), device=values.device), copies] = 0.0
     return values
+
+
+def ways(parameters: Parameters) -> list[Tensor]:
+    """The weights of `along` for a token at i, (L, L, L + 2) indexed [i, k, .], of each layer above
+    the first: of G * G_j, 2 sum_q A^m_kq A1_qi A1_qj = -factor_jk; of G^2; of the token's own row.
+
+    Of the last layer copy k reads position k alone: its weight of G * G_k, to which factor_kk
+    comes, is 0, and so are all of copy i.
+    """
+    found, first = [], parameters.mixing[0]
+    for mixing in parameters.mixing[1:]:
+        pairs = 2.0 * torch.einsum("kq,qi,qj->ikj", mixing, first, first)
+        own = torch.stack([(mixing @ first.square()).T, mixing.T], 2)
+        found.append(torch.cat([pairs, own], 2))
+    found[-1].diagonal(dim1=1, dim2=2).zero_()
+    found[-1].diagonal(dim1=0, dim2=1).zero_()
+    return found
 
 
 def table(parameters: Parameters, layer: int, target: int, out: Tensor | None = None) -> Tensor:
@@ -204,13 +214,13 @@ def table(parameters: Parameters, layer: int, target: int, out: Tensor | None = 
 
 
 def acting_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
-    """The tables to all `targets` as (d, targets * d * d), indexed [x, (target, result, y)]:
+    """The tables to all `targets` as (targets * d * d, d), indexed [(target, result, y), x]:
     contracted with x they are matrices beta(x, .) that act on y."""
     rank = parameters.left[layer].shape[1]
-    tables = parameters.left[layer].new_empty(rank, len(targets), rank, rank)
+    tables = parameters.left[layer].new_empty(len(targets), rank, rank, rank)
     for place, target in enumerate(targets):
-        table(parameters, layer, target, tables[:, place].transpose(1, 2))
-    return tables.view(rank, -1)
+        table(parameters, layer, target, tables[place].permute(2, 1, 0))
+    return tables.view(-1, rank)
 
 
 def listing_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
@@ -262,7 +272,7 @@ class TableSquare:
             along, across, factor = vectors
             # The matrices beta(x, .), (n, L, targets * d, d), of vectors x (n, L, d).
             of_position, of_copy = (
-                (x @ self.between).unflatten(-1, (-1, self.rank)) for x in (along, across)
+                product(x, self.between).unflatten(-1, (-1, self.rank)) for x in (along, across)
             )
             read = (both.transpose(1, 2) @ of_position.mT).transpose(1, 2)
             read = torch.addcmul(read, factor[..., None], both @ of_copy.mT)

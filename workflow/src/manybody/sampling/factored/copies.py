@@ -5,7 +5,8 @@ token changes (`any_depth`) costs more than the copies themselves, a few at a ti
 sums of squares stay in a processor's cache, in the model's own precision: `ExplicitChains`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,6 +17,9 @@ from manybody.sampling.masked import MaskedChains
 
 BATCH = 2**20
 """Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
+SMALL = 2**20  # multiplications
+# Not part of torch's interface, so that a version may lack it.
+ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Parameters(Sizes):
 
     def project(self, layer: int, x: Tensor) -> Tensor:
         """Q x (..., d) of x (..., |V|)."""
-        return x if self.full else x @ self.right[layer]
+        return x if self.full else product(x, self.right[layer].T)
 
     def value_rows(self, layer: int) -> Tensor:
         """V^T (|V|, |V|): row b is V[:, b]."""
@@ -52,6 +56,30 @@ class Parameters(Sizes):
         """The last layer's V (|V|, |V|) as it is scored: row a reads out logit a."""
         last = self.layers - 1
         return self.score_left if self.full else self.score_left @ self.right[last].T
+
+    def in_own_precision(self) -> "Parameters":
+        """The same numbers in the precision of the model."""
+        lists = {
+            name: [part.to(self.precision) for part in getattr(self, name)]
+            for name in ("mixing", "left", "right")
+        }
+        single = {
+            name: getattr(self, name).to(self.precision)
+            for name in ("bias", "score_left", "score_bias")
+        }
+        return replace(self, **lists, **single)
+
+
+def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """rows (..., d) @ weight (m, d).T + bias (m,).
+
+    In single precision on a CPU by oneDNN: MKL, which torch takes otherwise, leaves half of the
+    width of the vectors of processors of AMD unused; a call takes as long as a small product.
+    """
+    small = rows.numel() * len(weight) < SMALL
+    if small or rows.dtype != torch.float32 or rows.device.type != "cpu" or not ONEDNN:
+        return torch.nn.functional.linear(rows, weight, bias)
+    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
 
 
 @torch.no_grad()
@@ -90,12 +118,11 @@ def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
     squares = max(parameters.layers - 2, 0)
     inputs = parameters.left[0].new_empty(squares, count, length, length, width)
     features = parameters.left[0].new_empty(count, length, width)
-    copies = torch.arange(count * length, device=tokens.device)
-    for some in copies.split(copies_at_once(parameters)):
-        chains, masked = some // length, some % length
-        batch, features[chains, masked] = _copies(parameters, tokens[chains], masked)
-        for kept, u in zip(inputs, batch, strict=True):
-            kept[chains, masked] = u
+    chains = torch.arange(count, device=tokens.device).repeat_interleave(length)
+    masked = torch.arange(length, device=tokens.device).repeat(count)
+    for some, batch in _copies(parameters, tokens, chains, masked):
+        for kept, found in zip((*inputs, features), batch, strict=True):
+            kept[chains[some], masked[some]] = found
     return inputs, features
 
 
@@ -105,19 +132,35 @@ def copies_at_once(parameters: Parameters) -> int:
 
 
 @torch.no_grad()
-def _copies(parameters: Parameters, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
-    last, rows = parameters.layers - 1, torch.arange(len(tokens), device=tokens.device)
-    x = torch.nn.functional.one_hot(tokens, parameters.vocabulary).to(parameters.left[0].dtype)
-    x[rows, masked] = 0.0
-    read = parameters.right[0][tokens]
-    read[rows, masked] = 0.0
-    inputs = []
-    for layer in range(last):
-        u = parameters.mixing[layer] @ (parameters.project(layer, x) if layer else read)
-        x += (u @ parameters.left[layer].T).square_()
-        inputs.append(u)
-    gathered = (parameters.mixing[last][masked][:, None] @ x).squeeze(1)
-    return inputs[1:], parameters.project(last, gathered)
+def _copies(
+    parameters: Parameters, tokens: Tensor, chains: Tensor, masked: Tensor
+) -> Iterator[tuple[slice, list[Tensor]]]:
+    """The copies of tokens[chains] (m, L), chains ascending, that mask `masked` (m,), some at a
+    time: which, and what the squared layers above the first and, last, the masked position read."""
+    last, first, sent = parameters.layers - 1, parameters.mixing[0], parameters.right[0]
+    size = copies_at_once(parameters)
+    for start in range(0, len(chains), size):
+        some = slice(start, start + size)
+        rows, at = chains[some], masked[some]
+        states, copies = tokens[rows], torch.arange(len(rows), device=tokens.device)
+        ones = torch.ones_like(states, dtype=first.dtype)
+        ones[copies, at] = 0.0
+        if last:  # z_k = sum_j A1_kj G_j of the first layer, less the masked A1_ki G_i
+            before = rows[0].item()
+            z = product(first @ sent[tokens[before : rows[-1].item() + 1]], parameters.left[0])
+            own = product(sent[states[copies, at]], parameters.left[0])
+            x = z[rows - before].addcmul_(first.T[at][..., None], own[:, None], value=-1.0)
+            x.square_()
+        else:
+            x = first.new_zeros(*states.shape, parameters.vocabulary)
+        x.scatter_add_(2, states[..., None], ones[..., None])
+        found = []
+        for layer in range(1, last):
+            found.append(parameters.mixing[layer] @ parameters.project(layer, x))
+            y = product(found[-1], parameters.left[layer])
+            x.addcmul_(y, y)
+        gathered = (parameters.mixing[last][at][:, None] @ x).squeeze(1)
+        yield some, [*found, parameters.project(last, gathered)]
 
 
 class ExplicitChains(MaskedChains):
@@ -129,7 +172,5 @@ class ExplicitChains(MaskedChains):
 
     def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device).repeat_interleave(positions.shape[1])
-        size = copies_at_once(self.parameters)
-        pieces = zip(rows.split(size), positions.flatten().split(size), strict=True)
-        found = [_copies(self.parameters, tokens[row], masked)[1] for row, masked in pieces]
-        return torch.cat(found)
+        pieces = _copies(self.parameters, tokens, rows, positions.flatten())
+        return torch.cat([found[-1] for _, found in pieces])

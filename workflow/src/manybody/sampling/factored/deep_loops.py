@@ -16,7 +16,7 @@ from torch import Tensor
 from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling import footprint
-from manybody.sampling.factored.any_depth import DeepChains, table
+from manybody.sampling.factored.any_depth import DeepChains, table, ways
 from manybody.sampling.factored.copies import Parameters, all_copies
 
 
@@ -58,34 +58,22 @@ def dot(x, y):
 
 
 @njit(nogil=True, cache=True)
-def products(step, table, tokens, sent, maps, across, own):
-    """across_j = beta(step, q_j) and own = beta(step, step)."""
-    rank = len(step)
+def answer(step, table, tokens, sent, new, old, maps, out):
+    """out (L + 2, d): beta(step, q_j) of every position, beta(step, step), and new - old."""
     maps[:] = 0.0
-    add_rows(maps.reshape(rank * rank), step, table)
-    across[:] = 0.0
-    for j in range(len(across)):
-        add_rows(across[j], sent[tokens[j]], maps)
-    own[:] = 0.0
-    add_rows(own, step, maps)
-
-
-@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
-def respond(across, own, mixing1, position, new, old, out):
-    """Change of Q^m x^(1) (L, d) in the copies that see the token, but for their own mask."""
-    mix(mixing1, across, out)
-    for k in range(len(out)):
-        alpha = mixing1[k, position]
-        for x in range(len(own)):
-            out[k, x] = alpha * (out[k, x] + out[k, x] + alpha * own[x])
-    for x in range(len(own)):
-        out[position, x] += new[x] - old[x]
+    add_rows(maps.reshape(len(step) ** 2), step, table)
+    out[:] = 0.0
+    for j in range(len(tokens)):
+        add_rows(out[j], sent[tokens[j]], maps)
+    add_rows(out[-2], step, maps)
+    for x in range(len(step)):
+        out[-1, x] = new[x] - old[x]
 
 
 @njit(nogil=True, cache=True)
 def deep_changes(
-    chains, positions, proposals, tokens, states, mixing, factors, inputs, first, to_output,
-    between, last_factor, forms, outputs, deltas, rises, ratios,
+    chains, positions, proposals, tokens, states, mixing, ways, factors, inputs, first, to_output,
+    between, forms, outputs, deltas, rises, ratios,
 ):  # fmt: skip
     """`deltas` of the input of every squared layer above the first, `rises` of the features.
 
@@ -98,10 +86,9 @@ def deep_changes(
     squares, length, rank = len(states), rises.shape[1], rises.shape[2]
     kind = rises.dtype
     ratios[:] = 0.0
-    step, own = np.empty(rank, kind), np.empty(rank, kind)
-    maps, mixed = np.empty((rank, rank), kind), np.empty((length, rank), kind)
-    along = np.empty((squares + 1, length, rank), kind)
-    across = np.empty((squares + 1, length, rank), kind)
+    step, maps = np.empty(rank, kind), np.empty((rank, rank), kind)
+    along = np.empty((squares, length, rank), kind)
+    across = np.empty((squares + 1, length + 2, rank), kind)
     read = np.empty((squares, length, length, rank), kind)
     both = np.empty((length, length, rank), kind)
     turned, heard = np.empty_like(both), np.empty_like(both)
@@ -112,14 +99,11 @@ def deep_changes(
         a = tokens[c, i]
         for x in range(rank):
             step[x] = inputs[0, b, x] - inputs[0, a, x]
-        for t in range(squares + 1):
-            products(step, first[t], tokens[c], inputs[0], maps, across[t], own)
-            respond(across[t], own, mixing[0], i, inputs[t + 1, b], inputs[t + 1, a], mixed)
-            mix(mixing[t + 1], mixed, along[t])
         rise = rises[n]
-        for j in range(length):
-            for x in range(rank):
-                rise[j, x] = along[-1, j, x] + last_factor[i, j] * across[-1, j, x]
+        for t in range(squares + 1):
+            new, old = inputs[t + 1, b], inputs[t + 1, a]
+            answer(step, first[t], tokens[c], inputs[0], new, old, maps, across[t])
+            mix(ways[t, i], across[t], along[t] if t < squares else rise)
         read[:] = 0.0
         for s in range(squares):
             delta = deltas[s, n]
@@ -149,7 +133,7 @@ def deep_changes(
                     for j in range(length):
                         turned[k, j] = both[j, k]
                     mix(turned[k], of_each[k], heard[k])
-                forms_of(across[0], between[0, t], of_each)
+                forms_of(across[0, :length], between[0, t], of_each)
                 for j in range(length):
                     mix(both[j], of_each[j], responses)
                     for k in range(length):
@@ -164,7 +148,6 @@ def deep_changes(
                     ratios[n] += dot(of_each[j].reshape(rank * rank), form)
             else:
                 add_products(rise, of_each.reshape(length, rank * rank), to_output[s])
-        rise[i] = 0.0
         if raw:
             for j in range(length):
                 ratios[n] += dot(rise[j], outputs[tokens[c, j]])
@@ -217,9 +200,13 @@ class LoopedChains(DeepChains):
         forms = between.new_empty(0, 0, rank**2)
         if self.scores_first:
             forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
-        stacks = (parameters.mixing, self.first.factors, parameters.right, first, to_output)
-        rest = (between, self.first.last_factor, forms, parameters.score_left)
+        factors = [-way[..., : parameters.length].mT for way in self.first[:-1]]
+        stacks = (parameters.mixing, self.first, factors, parameters.right, first)
+        rest = (torch.stack(to_output), between, forms, parameters.score_left)
         self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
+
+    def _open_first(self):
+        return ways(self.parameters)
 
     def rebuild(self) -> None:
         self.inputs, self.features = all_copies(self.parameters, self.tokens)
@@ -249,7 +236,7 @@ class LoopedChains(DeepChains):
 
     def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
         if self.scores_first:
-            mixing, _, _, _, to_output, *_ = self._arrays
+            mixing, *_, to_output, _, _, _ = self._arrays
             given = map(Tensor.numpy, (chains, self.inputs, torch.stack(changes)))
             complete_rises(*given, mixing, to_output, features.numpy())
             features += self.features[chains]

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
-from manybody.sampling.factored.any_depth import table
+from manybody.sampling.factored.any_depth import table, ways
 from manybody.sampling.factored.copies import Parameters, all_copies
-from manybody.sampling.factored.deep_loops import dot, mix, products, respond
+from manybody.sampling.factored.deep_loops import answer, dot, mix
 
 
 class TripleChains:
@@ -35,11 +35,9 @@ class TripleChains:
 
     def __init__(self, parameters: Parameters, tokens: Tensor, energy: str = "raw"):
         self.parameters, self.tokens = parameters, tokens.clone()
-        first, second, last = parameters.mixing
         rank = parameters.right[0].shape[1]
-        # gamma_jk = -2 sum_q A2_kq A1_qi A1_qj, indexed [i, j, k]; of the last layer k = j only.
-        factor = -2.0 * torch.einsum("kq,qi,qj->ijk", second, first, first)
-        last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", last, first, first)
+        to_second_layer, to_features = ways(parameters)
+        factor = -to_second_layer[..., : parameters.length].mT  # gamma_jk, indexed [i, j, k]
         to_second, to_output, squares = (
             table(parameters, layer, target).reshape(rank**2, rank)
             for layer, target in ((0, 1), (0, 2), (1, 2))
@@ -51,7 +49,7 @@ class TripleChains:
         self._mixing = given(*parameters.mixing)
         self._squares = given(squares, self._forms)
         self._changes = given(
-            *(factor, last_factor, *parameters.right),
+            *(factor, to_second_layer, to_features, *parameters.right),
             *(to_second.view(rank, -1), to_output.view(rank, -1), parameters.score_left),
         )
         self.rebuild()
@@ -97,12 +95,13 @@ class TripleChains:
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         moves = (chains.numpy(), positions.numpy(), proposals.numpy())
-        shape = (len(chains), *self.direct.shape[1:])
-        changes = tuple(self.direct.new_empty(shape).numpy() for _ in range(3))
+        _, length, rank = self.direct.shape
+        shapes = ((len(chains), rows, rank) for rows in (length, length + 2, length))
+        changes = tuple(self.direct.new_empty(shape).numpy() for shape in shapes)
         ratios = torch.empty(len(chains), dtype=torch.float64)
         _, *caches, _ = self._caches
         score_changes(
-            *(*moves, self._tokens, *caches, *self._mixing, *self._changes, self._squares[1]),
+            *(*moves, self._tokens, *caches, self._mixing[2], *self._changes, self._squares[1]),
             *(*changes, ratios.numpy()),
         )
         return ratios, (moves, changes)
@@ -141,19 +140,20 @@ def masked_features(chains, positions, u, direct, mixing3, to_output, out):
 
 @njit(nogil=True, cache=True)
 def score_changes(
-    chains, positions, proposals, tokens, read, summed, forms, mixing1, mixing2, mixing3,
-    factor, last_factor, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
+    chains, positions, proposals, tokens, read, summed, forms, mixing3, factor, to_second_layer,
+    to_features, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
     along, across, rises, out,
 ):  # fmt: skip
     """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
 
-    Fills along, across and rises (n, L, d), from which `replace_tokens` renews the caches.
+    Fills along and rises (n, L, d) and across (n, L + 2, d; see `answer`), from which
+    `replace_tokens` renews the caches.
     """
     length, rank = along.shape[1], along.shape[2]
     kind = read.dtype
     maps = np.empty((rank, rank), kind)
-    read3, across3 = np.empty((length, rank), kind), np.empty((length, rank), kind)
-    mixed, step, own = np.empty((length, rank), kind), np.empty(rank, kind), np.empty(rank, kind)
+    across3 = np.empty((length + 2, rank), kind)
+    step, own = np.empty(rank, kind), np.empty(rank, kind)
     weighted, row = np.empty(length, kind), np.empty(rank, kind)
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]
@@ -161,22 +161,16 @@ def score_changes(
         for x in range(rank):
             step[x] = sent[b, x] - sent[a, x]
 
-        products(step, to_second, tokens[c], sent, maps, across[m], own)
-        respond(across[m], own, mixing1, i, inputs2[b], inputs2[a], mixed)
-        mix(mixing2, mixed, along[m])
-
-        products(step, to_output, tokens[c], sent, maps, across3, own)
-        respond(across3, own, mixing1, i, inputs3[b], inputs3[a], read3)
-        mix(mixing3, read3, rises[m])
+        answer(step, to_second, tokens[c], sent, inputs2[b], inputs2[a], maps, across[m])
+        mix(to_second_layer[i], across[m], along[m])
+        answer(step, to_output, tokens[c], sent, inputs3[b], inputs3[a], maps, across3)
+        mix(to_features[i], across3, rises[m])
 
         total = 0.0
         for j in range(length):
             if j == i:
                 continue
-            for x in range(rank):
-                rises[m, j, x] += last_factor[i, j] * across3[j, x]
             total += dot(rises[m, j], outputs[tokens[c, j]])
-        rises[m, i] = 0.0
 
         form = squares[tokens[c, i]]
         for k in range(length):
