@@ -21,8 +21,9 @@ EACH = 30.0  # seconds between two lines where there is no terminal
 JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that failed
 
 
-def planned(workflow) -> tuple[Plan, dict]:
-    """The plan of the jobs that a run of Snakemake's workflow has to do, and their names."""
+def named(workflow) -> tuple[dict, dict[str, set[str]]]:
+    """The names of the jobs that a run of Snakemake's workflow has to do, and by name the names of
+    those that each needs."""
     dag, results = workflow.dag, Path(workflow.globals["config"]["results"])
     # Jobs without a log only gather files.
     names = {
@@ -34,10 +35,17 @@ def planned(workflow) -> tuple[Plan, dict]:
         name: {names[other] for other in dag.dependencies[job] if other in names}
         for job, name in names.items()
     }
+    return names, after
+
+
+def planned(workflow) -> tuple[Plan, dict]:
+    """The plan of the jobs that a run of Snakemake's workflow has to do, and their names."""
+    names, after = named(workflow)
     # Snakemake refuses to say how many cores there are where jobs go to a cluster.
     cores = workflow.nodes or workflow.cores
-    changed = {name for job, name in names.items() if dag.reason(job).params_changed}
+    changed = {name for job, name in names.items() if workflow.dag.reason(job).params_changed}
     jobs = {name: job for job, name in names.items()}
+    results = Path(workflow.globals["config"]["results"])
     return plan(results, jobs, after, cores, bool(workflow.nodes), changed), names
 
 

@@ -1,13 +1,11 @@
 """What is suggested for a text, and the reasons."""
 
-import numpy as np
 import pytest
 from configs import load
 from snakemake.utils import update_config
 
 from benchmarks import recipes
-from manybody.io.sequences import Sequences, write
-from manybody.pipeline import advice, probe
+from manybody.pipeline import advice
 from manybody.pipeline.check import check, take_away
 
 SPLITS = ("train", "validation", "test")
@@ -135,46 +133,3 @@ def test_what_is_suggested_is_a_config_that_repeats_what_it_holds_and_the_page_h
     assert "; 31.2% of the training tokens are parts of a character" in page
     assert "| `sources.docs.length` | 16 | 24 |" in page
     assert "| train_model | 2 | 2.0 |" in page
-
-
-@pytest.fixture
-def probed(tmp_path):
-    """Seconds of the jobs of the tiny config, changed by an overlay."""
-    tokens = np.random.default_rng(0).integers(0, 20, (300, 8)).astype("uint8")
-    write(tmp_path / "train.parquet", tokens, 20, {})
-
-    def seconds(overlay=None):
-        config = load("tiny.yaml")
-        config["sources"]["text"] |= {"vocabulary": 20, "length": 8}
-        config["models"]["theirs"] = {"architecture": "pretrained", "objective": "masked"}
-        config["evaluations"]["theirs"] = {**config["evaluations"]["tiny"], "model": "theirs"}
-        update_config(config, overlay or {})
-        train = Sequences.open(tmp_path / "train.parquet")
-        return probe.seconds(config, train, [("tiny", 0), ("tiny", 1), ("theirs", 0)], ["tiny"])
-
-    return seconds
-
-
-def test_each_job_of_what_is_trained_here_has_a_time(probed):
-    found = probed()
-    assert {stage: len(jobs) for stage, jobs in found.items()} == {
-        "train_model": 2,
-        "sample_clones": 1,
-        "evaluate_model": 2,
-    }
-    assert all(probe.START < seconds < 600 for jobs in found.values() for seconds in jobs)
-
-
-def test_times_are_in_proportion_to_the_counted_work(probed, monkeypatch):
-    monkeypatch.setattr(probe, "_timed", lambda call: 0.25)
-    before, tiny = probed(), load("tiny.yaml")
-    after = probed(
-        {
-            "models": {"tiny": {"training": {"steps": 160}}},
-            "clones": {"tiny": {"chains": 2 * tiny["clones"]["tiny"]["chains"]}},
-        }
-    )
-    longer = after["train_model"][0] - before["train_model"][0]
-    assert longer >= 0.25 * (160 - tiny["models"]["tiny"]["training"]["steps"])
-    ratio = (after["sample_clones"][0] - probe.START) / (before["sample_clones"][0] - probe.START)
-    assert ratio == pytest.approx(2)

@@ -29,7 +29,7 @@ ROOMS = {
     "papers": ["papers"],
 }
 OF_FAMILIES = ("pipeline/families.py", "config/families.py")
-ASKED = ("paths", "sources", "models", "figures", "jobs")  # by the rules
+ASKED = ("paths", "sources", "models", "figures", "jobs", "price")  # by the rules
 CHECKS = ("misfits", "problems")
 
 

@@ -27,8 +27,8 @@ def plan(seconds, after=None, cores=2, threads=None, **known) -> Plan:
         (dict(seconds=dict(a=10, b=20), after=dict(b="a")), 30),
         # a chain of 30 seconds beside 15 of others
         (dict(seconds=dict(a=10, b=10, c=10, d=15), after=dict(b="a", c="b")), 30),
-        (dict(seconds=dict(a=30, b=20), threads=dict(a=2)), 40),
-        (dict(seconds=dict(a=30, b=20), threads=dict(a=8)), 40),
+        (dict(seconds=dict(a=30, b=20), threads=dict(a=2)), 50),
+        (dict(seconds=dict(a=30, b=20), threads=dict(a=8)), 50),
         # b is behind a, c fills the other core
         (dict(seconds=dict(a=10, b=10, c=20), after=dict(b="a")), 20),
         (dict(seconds={}), 0),
@@ -178,3 +178,13 @@ def test_of_a_stage_that_never_ran_the_seconds_are_guessed(planned, jobs):
     found = planned()
     assert found.expected == dict.fromkeys(jobs, GUESS + OVERHEAD)
     assert found.rough() == len(jobs)
+
+
+def test_a_price_stands_in_where_nothing_ran(planned, tmp_path):
+    prices = {"tokenize/docs": 700.0, "train/a": 900.0}
+    (tmp_path / "price.json").write_text(json.dumps(prices))
+    found = planned(tokenize_docs=10.0)
+    assert found.stored == {"tokenize/docs"}  # what ran here says more
+    assert found.expected["train/a"] == 900 + OVERHEAD
+    assert found.expected["train/b"] == GUESS + OVERHEAD
+    assert found.guessed == {"train/b", "test/a"}

@@ -120,3 +120,18 @@ rule advise:
         "The advice in {input.advice}:"
     script:
         "../scripts/print_advice.py"
+
+
+# Without an output too: it probes this machine each time.
+rule price:
+    log:
+        f"{RESULTS}/logs/price.log",
+    localrule: True
+    conda:
+        "../../envs/learning.yaml"
+    params:
+        arguments=[word for word in sys.argv[1:] if word not in ("price", "--")],
+    message:
+        "What {RESULTS} costs, by probes of seconds"
+    script:
+        "../scripts/price.py"

@@ -8,8 +8,8 @@ import yaml
 
 from manybody.data import SPLITS
 from manybody.io.atomic import write_text
-from manybody.io.sequences import Sequences
-from manybody.pipeline import advice, probe
+from manybody.pipeline import advice
+from manybody.pipeline.price import by_stage
 
 params, given = snakemake.params, snakemake.input
 pages, every = [], []
@@ -21,7 +21,8 @@ for number, source in enumerate(params.sources):
     text = advice.read(documents, sequences, *counts)
     made_from = (params.runs[source], params.clones[source])
     found = advice.suggestions(text, source, params.config, *made_from)
-    seconds = probe.seconds(params.config, Sequences.open(sequences["train"]), *made_from)
+    sizes = {source: {"vocabulary": text.vocabulary, "length": text.length}}
+    seconds = by_stage(params.config, sizes, *made_from)
     every += found
     pages.append(advice.page(source, text, found, seconds))
 write_text(snakemake.output.advice, "\n".join(pages))

@@ -16,6 +16,7 @@ from manybody.io.options import (
     Positive,
     Seed,
     Several,
+    different,
     given,
     key,
     nearest_of,
@@ -238,5 +239,7 @@ class Compute(Block):
     processes: Count = key(
         "Data-parallel processes of one training job, a GPU each where there are any."
     )
+    nodes: different(Count) = key("Numbers of nodes that `price` says the wall time on.")
+    cores: Count = key("Cores of such a node; of GPUs it has those that a training job asks for.")
 
     conditions = (Condition("gpus", 0, {"device": "cpu"}, "which leaves them idle"),)

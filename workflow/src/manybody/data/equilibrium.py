@@ -8,6 +8,7 @@ uniform colours with chains from the deepest valley.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtr
@@ -49,6 +50,13 @@ def measure(
     return dict(
         method="starts", chains=CHECKED, hot=_means(model, chains), cold=_means(model, others)
     )
+
+
+def effort(model: Hamiltonian) -> tuple[int, Callable[[], object]]:
+    """The chains that `measure` moves, and what takes it time beside them."""
+    if model.vocabulary**model.length <= STATES:
+        return CHECKED, lambda: enumeration.probabilities(model)
+    return 2 * CHECKED + COOLINGS * PROBES, lambda: None
 
 
 def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:

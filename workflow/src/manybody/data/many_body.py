@@ -65,6 +65,23 @@ def make(
     write_splits(made, model.vocabulary, {**about, "source": name}, out)
 
 
+def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object], int]]]:
+    """The Hamiltonian of a source, and for an estimate of its time what `make` does how often:
+    moves chains, of which a call returns the tokens, tests sequences, and what it does once."""
+    model, _ = draw(source)
+    stream, sequences = streams_of(source["seed"], STREAMS)["probe"], source["sequences"].values()
+    chains, once = equilibrium.effort(model)
+
+    def moved(count: int) -> np.ndarray:
+        return gibbs.sample(model, count, source["sweeps"], stream)[0]
+
+    return model, [
+        (moved, PROBES + chains + sum(sequences)),
+        (lambda count: self_test(model, moved(2)[np.arange(count) % 2]), sum(sequences)),
+        (lambda _: once(), 1),
+    ]
+
+
 def tested_splits(
     model: Hamiltonian, source: dict, name: str, draw_split: Callable, warmer: str
 ) -> dict[str, tuple[np.ndarray, dict]]:

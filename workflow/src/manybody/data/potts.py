@@ -21,7 +21,7 @@ import numpy as np
 from manybody.data import SPLITS, SourceError, pair_gibbs
 from manybody.data.equilibrium import hamming
 from manybody.data.hamiltonian import FIELDS, Hamiltonian, field_scale
-from manybody.data.many_body import own_tensor, tested_splits, write_splits
+from manybody.data.many_body import own_tensor, self_test, tested_splits, write_splits
 from manybody.io.seeds import streams_of
 
 STREAMS = ("signs", "search", "refine", "check", "energy", *SPLITS)
@@ -34,6 +34,7 @@ REFINED = 10_000  # chains of each start that correct the result of the search
 CHECKED = 50_000  # chains of each start that test the equilibrium
 COLDEST = 16.0  # beta sigma_h at which the search for a lower temperature ends
 AGREEMENT = 0.02  # by which the Hamming distances of the two starts may differ
+SHORT = 30  # sweeps that find a temperature roughly
 SLOWEST = 10.0  # sweeps in which chains forget their energy
 STARTS = ("hot", "cold")
 
@@ -56,6 +57,28 @@ def make(
     made = tested_splits(model, source, name, draw_split, "choose a higher temperature")
     model.save(hamiltonian, about | {"source": name})
     write_splits(made, model.vocabulary, about | {"source": name}, out)
+
+
+def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object], int]]]:
+    """The Hamiltonian of a source, and for an estimate of its time what `make` does how often:
+    moves chains, of which a call returns the tokens, and tests sequences.
+
+    Cold chains are fast: a temperature that is searched for is that of short chains, and of the
+    search two doublings of beta are counted.
+    """
+    streams, at = streams_of(source["seed"], STREAMS), interactions(source)
+    beta = source["temperature"].get("beta")
+    searched = 0 if beta else 2 * (SEARCHED * (STEPS + 4) + REFINED)
+    model = at(beta or find_beta(at, source["temperature"]["hamming"], SHORT, streams))
+    stream, sequences = streams["check"], source["sequences"].values()
+
+    def moved(count: int) -> np.ndarray:
+        return pair_gibbs.sample(model, count, source["sweeps"], stream).tokens
+
+    return model, [
+        (moved, searched + 2 * CHECKED + SEARCHED + sum(sequences)),
+        (lambda count: self_test(model, moved(2)[np.arange(count) % 2]), sum(sequences)),
+    ]
 
 
 def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:

@@ -1,115 +1,391 @@
-"""Seconds that the jobs of a text take, from a probe of a few seconds for each of its models.
+"""What a job of each stage takes, from a probe of seconds of the code that it runs.
 
-On this machine a model with random weights takes some training steps, is tested on some sequences
-and moves some chains; a job is that, times its counted work.
+A probe takes few steps, chains or sequences, with random weights and random tokens or chains of the
+source, and counts up to those of the job: in seconds of one core of this machine, or, for a GPU, in
+operations of matrix products. It reads nothing that the pipeline makes.
 """
 
+import json
+import os
+import subprocess
+import sys
 import time
-from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property, lru_cache, partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
+from manybody import models
+from manybody.data import SPLITS
+from manybody.data.kinds import KINDS
+from manybody.io import sequences
 from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
-from manybody.models.objectives import sequence_sums
+from manybody.measure.losses import masked_positions
+from manybody.measure.maps import mean_maps
+from manybody.models.objectives import (
+    copies_per_sequence,
+    masked_loss,
+    next_token_loss,
+    sequence_sums,
+)
+from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
+from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
-from manybody.training import kept_steps
+from manybody.sampling.redraw import redraw
+from manybody.sampling.reference import reference
+from manybody.training import kept_steps, lbfgs, learning_curves
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 
-START = 2.5  # seconds in which a job of torch starts
-LEAST = 0.3  # seconds for which a call is repeated
-COPIES = 512  # masked copies of sequences in a test, about
-CHAINS = 16
+LEAST = 0.5  # seconds of the larger of the two calls of a probe
+FITTED = 4.0  # the same of fits, whose iterations depend on what they fit
+# Stages whose sizes are in a file: a corpus, an alignment, somebody else's weights.
+OF_FILES = (
+    "collect_corpus", "train_tokenizer", "take_tokenizer", "encode_sequences", "measure_overlap",
+    "measure_ngrams", "read_alignment", "read_series", "fit_families", "use_families",
+)  # fmt: skip
+MANY = 1000  # sequences, or passes, of which a probe counts the cost
 
 
-def seconds(config: dict, train: Sequences, runs: list, clones: list) -> dict[str, list[float]]:
-    """Seconds of each job, by stage, behind some runs (evaluation, seed) and clones of a source.
+class Unsized(ValueError):
+    """What only a file knows."""
 
-    Models that are trained elsewhere, or fitted without steps, are left out.
+
+def seconds(call: Callable) -> float:
+    """Seconds of processor time of a call, the mean of as many as take a fifth of `LEAST`."""
+    begin, count = time.process_time(), 0
+    while not count or time.process_time() - begin < LEAST / 5:
+        call()
+        count += 1
+    return (time.process_time() - begin) / count
+
+
+def operations(call: Callable) -> float:
+    """Multiplications and additions in the matrix products of a call."""
+    # torch does not count those of the attention that is fused for a CPU
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
+        call()
+    return float(counted.get_total_flops())
+
+
+def up_to(count: int, ready: Callable, cost: Callable = seconds, least: float = LEAST) -> float:
+    """The cost of `count` units from that of one and of as many as take about `least` seconds, or
+    of all where they take less: a fixed part, and one in proportion.
+
+    `ready(n)` prepares n of them and returns the call that takes them.
     """
-    tests = [config["evaluations"][name] for name, _ in runs]
-    drawn = [config["clones"][name] for name in clones]
-    seeds = [seed for _, seed in runs] + [clone["seed"] for clone in drawn]
-    trained = dict.fromkeys(zip((job["model"] for job in tests + drawn), seeds, strict=True))
-    probes = {
-        name: Probe(config["models"][name], train)
-        for name in dict.fromkeys(name for name, _ in trained)
-        if "steps" in config["models"][name].get("training", {})
-    }
-    found = defaultdict(list)
-    for name, _ in trained:
-        if probe := probes.get(name):
-            found["train_model"].append(START + probe.training())
-    for clone in drawn:
-        if probe := probes.get(clone["model"]):
-            found["sample_clones"].append(START + probe.sampling(clone))
-    for test in tests:
-        if probe := probes.get(test["model"]):
-            count = sum(_sequences(target, config["clones"]) for target in test["targets"].values())
-            found["evaluate_model"].append(START + probe.testing(count, test["steps"]))
-    return found
-
-
-def _sequences(target: dict, clones: dict) -> int:
-    made = target.get("clone", target.get("initial"))
-    return clones[made]["chains"] if made else target["sequences"]
+    one = ready(1)
+    if cost is seconds:
+        one()  # what is compiled once is not part of it
+    first = cost(one)
+    many = min(count, max(4, int(least / first)) if cost is seconds else 2)
+    if many == 1:
+        return first
+    second = cost(ready(many))
+    return second + (count - many) * max(second - first, 0.0) / (many - 1)
 
 
 class Probe:
-    """A model of the config on the training sequences of a text; `step` are the seconds of a
-    training step, `sequence` those of the loss of a sequence, each position masked in turn."""
+    """A model with random weights, whose description has |V| and L, on random tokens.
 
-    def __init__(self, entry: dict, train: Sequences):
-        self.recipe = {**entry["training"], "compile": False}
-        self.checkpoints = len(kept_steps(self.recipe))
-        description = {key: entry[key] for key in entry.keys() - {"training", "init_seed"}}
-        description |= {"vocabulary": train.vocabulary, "length": train.length}
-        precision, threads = self.recipe["precision"], self.recipe.get("threads", 1)
-        with accelerated("cpu", precision, threads) as accelerator:
-            batches = Batches(len(train), train.length, self.recipe, seed=0)
-            settings = run_settings({}, description, self.recipe, 0, 0, "")
-            learner = Learner(settings, train.tokens, batches.divisor, accelerator)
-            self.step = _timed(lambda step: learner.step(step, batches.at(step)))
-            rows = np.asarray(train.tokens[: max(CHAINS, COPIES // train.length)], dtype=np.int64)
-            self.tokens, self.model = torch.from_numpy(rows), learner.model.eval()
-            with torch.no_grad():
-                tested = _timed(lambda _: sequence_sums(self.model, self.tokens))
-            self.sequence = tested / len(rows)
+    Costs are of one core, or with `gpu` the operations on a GPU.
+    """
 
-    def training(self) -> float:
-        """Seconds of a training, with the validation at its checkpoints."""
-        return self.recipe["steps"] * self.step + self.testing(self.recipe["validation"], "all")
+    def __init__(self, description: dict, gpu: bool = False):
+        self.description, self.gpu = description, gpu
+        self.length, self.vocabulary = description["length"], description["vocabulary"]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.model = models.build(description).eval()
+        self.causal = self.model.about.causal
 
-    def testing(self, sequences: int, steps: str) -> float:
-        """Seconds of the losses of so many sequences at the checkpoints, "all" or the "last"."""
-        return (self.checkpoints if steps == "all" else 1) * sequences * self.sequence
+    def tokens(self, count: int) -> np.ndarray:
+        return np.random.default_rng(0).integers(self.vocabulary, size=(count, self.length))
 
-    def sampling(self, clone: dict) -> float:
-        """Seconds of the chains of a clone: those of "mh" under the raw or norm score are timed,
-        a sweep of others is counted as one test of a sequence, or of its paths."""
-        sweeps = clone["chains"] * max(clone["sweeps"])
-        if clone.get("sampler", "mh") != "mh" or clone["energy"] not in ("raw", "norm"):
-            return sweeps * self.sequence * (clone.get("paths") or 1)
-        tokens, length, draw = self.tokens[:CHAINS], self.model.length, np.random.default_rng(0)
-        with torch_threads(clone["threads"]), torch.no_grad():
-            chains = open_chains(self.model, tokens, clone["energy"], clone["gauge"])
+    def tensor(self, count: int) -> torch.Tensor:
+        return torch.from_numpy(self.tokens(count))
 
-            def step(_):
-                visits = draw.integers(length, size=(len(tokens), 1, 1))
-                advance(chains, visits, draw.random((len(tokens), 1, 1, 2)), tokens.numpy())
+    def up_to(self, count: int, ready: Callable) -> float:
+        with torch_threads(1), torch.no_grad():
+            return up_to(count, ready, operations if self.gpu else seconds)
 
-            return sweeps * length * _timed(step) / len(tokens)
+    def step(self, recipe: dict) -> float:
+        """A step of training."""
+        recipe, each = {**recipe, "compile": False}, 1
+        if self.gpu:  # without the compiled loops of a CPU, whose operations torch does not see
+            recipe |= {"precision": "float32"} | self._apart(recipe.get("masks"))
+        if recipe["objective"] == "masked":
+            each = copies_per_sequence(self.length, recipe["masks"])
+        settings = run_settings({}, self.description, recipe, 0, 0, "")
+        with accelerated("cpu", recipe["precision"], 1) as accelerator:
+            learner = Learner(settings, self.tokens(recipe["batch"]), 1, accelerator)
+
+            def ready(count):
+                part = {**recipe, "batch": count * each}
+                return lambda: learner.step(0, Batches(count, self.length, part, 0).at(0))
+
+            cost = operations if self.gpu else seconds
+            return up_to(-(-recipe["batch"] // each), ready, cost)
+
+    def _apart(self, masks: float | str | None) -> dict:
+        return {"masks": 1.0} if masks == "all" else {}
+
+    def tested(self, share: float | str) -> float:
+        """The losses of a sequence, a share or "all" of its positions masked in turn."""
+        share = self._apart(share).get("masks", share) if self.gpu else share
+
+        def ready(count):
+            masks = None if self.causal else masked_positions(count, self.length, share, 0)
+            return partial(sequence_sums, self.model, self.tensor(count), masks)
+
+        return self.up_to(MANY, ready) / MANY
+
+    def passes(self) -> float:
+        """A forward pass: of a masked copy, or of a sequence of a causal model."""
+
+        def ready(count):
+            rows = torch.arange(count)
+            copies = () if self.causal else (rows, rows % self.length)
+            loss = next_token_loss if self.causal else masked_loss
+            return partial(loss, self.model, self.tensor(count), *copies)
+
+        return self.up_to(MANY, ready) / MANY
+
+    def maps(self, count: int) -> float:
+        """Attention averaged over so many sequences; nothing where it is a parameter."""
+        if self.model.about.maps != "averaged":
+            return 0.0
+        return self.up_to(count, lambda n: partial(mean_maps, self.model, self.tensor(n)))
+
+    def sampled(self, clone: dict) -> float:
+        """A step of all chains of a clone."""
+        sampler, energy, count = clone["sampler"] or "mh", clone["energy"], clone["chains"]
+        if self.gpu and sampler == "mh" and footprint.incremental(self.model, energy, 4, "cuda"):
+            # What a token changes in the squares of factored attention, by the cheaper form.
+            sizes = footprint.Sizes.of(self.description)
+            products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
+            return 2.0 * sum(map(min, products)) * count
+        kind = "float32" if self.gpu else clone["precision"]
+        given = clone["paths"], 0, self.model, lambda _: self.tokens(MANY)
+        compared = reference(energy, *given)
+        each = 1 if sampler == "mh" else self.length
+
+        def ready(n):
+            draws = Draws(0, n, self.length, clone["order"]).sweep(1)
+            moved = [numbers[:, None, :each] for numbers in draws]
+            chains = open_chains(
+                self.model, self.tensor(n), energy, clone["gauge"], kind, sampler, compared
+            )
+            if self.gpu and sampler == "mh":  # of a proposal that is not the token itself
+
+                def propose():
+                    which, first = torch.arange(n), chains.tokens[:, 0]
+                    chains.logits(which, 0 * which)
+                    chains.log_ratio(which, 0 * which, (first + 1) % self.vocabulary)
+
+                return propose
+            move = advance if sampler == "mh" else redraw
+            return lambda: move(chains, *moved, self.tokens(n))
+
+        return self.up_to(count, ready) / each
 
 
-def _timed(call) -> float:
-    """Seconds of a call, which is given the number of the repetition; the first warms up."""
-    call(0)
-    begin, count = time.perf_counter(), 0
-    while time.perf_counter() - begin < LEAST:
-        count += 1
-        call(count)
-    return (time.perf_counter() - begin) / count
+class Prices:
+    """The cost of each job of a config. sizes: |V| and L of the sources, where they are known."""
+
+    def __init__(self, config: dict, sizes: dict[str, dict]):
+        self.config, self.sizes = config, sizes
+        self.known: dict[str, float] = {}
+        self.probe = lru_cache(4)(lambda description, gpu: Probe(json.loads(description), gpu))
+
+    def of(self, rule: str, wildcards: dict, gpu: bool = False) -> float:
+        """Seconds of a core, or operations on a GPU, beside those of a job's start.
+
+        0 for stages that take seconds. `Unsized` says what only a file knows.
+        """
+        if rule in OF_FILES:
+            raise Unsized("sizes in a file")
+        if rule == "compute_theory":
+            raise Unsized("iterations until it converges")
+        stage = getattr(self, f"_{rule.removesuffix('_on_cpu')}", None)
+        return stage(gpu, **wildcards) if stage else 0.0
+
+    @cached_property
+    def start(self) -> float:
+        """Seconds of processor time in which a job of torch starts."""
+        before = os.times()
+        subprocess.run([sys.executable, "-c", "import accelerate, transformers"], check=True)
+        after = os.times()
+        return sum(b - a for a, b in zip(before[2:4], after[2:4], strict=True))
+
+    def once(self, cost: Callable[[], float], *key) -> float:
+        """A cost that is measured once for all jobs of this key."""
+        name = json.dumps(key, sort_keys=True)
+        if name not in self.known:
+            self.known[name] = cost()
+        return self.known[name]
+
+    def _of(self, source: str) -> dict:
+        if len(self.sizes[source]) < 2:
+            raise Unsized(f"|V| and L of {source}")
+        return self.sizes[source]
+
+    def _count(self, source: str, split: str = "train") -> int:
+        if "sequences" not in self.config["sources"][source]:
+            raise Unsized(f"the sequences of {source}")
+        return self.config["sources"][source]["sequences"][split]
+
+    def _model(self, source: str, model: str, gpu: bool) -> tuple[dict, Callable]:
+        """The entry of a model, and the cost by a method of its probe."""
+        entry = self.config["models"][model]
+        if entry["architecture"] == "pretrained":
+            raise Unsized(f"the sizes of {model}")
+        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
+        text = json.dumps(description | self._of(source), sort_keys=True)
+
+        def cost(method: str, *given) -> float:
+            call = lambda: getattr(self.probe(text, gpu), method)(*given)  # noqa: E731
+            return self.once(call, text, gpu, method, given)
+
+        return entry, cost
+
+    def _checkpoints(self, model: str, asked: str | int | list) -> int:
+        recipe = self.config["models"][model].get("training", {})
+        kept = len(kept_steps(recipe)) if "checkpoints" in recipe else 1
+        return {int: asked, list: len([asked])}.get(type(asked), kept if asked == "all" else 1)
+
+    def _train_model(self, gpu: bool, source: str, model: str, seed: str) -> float:
+        entry, cost = self._model(source, model, gpu)
+        recipe = entry["training"]
+        if recipe["optimizer"]["name"] == "lbfgs":
+            return self.once(lambda: self._fitted(source, model), "fit", source, model)
+        same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "together")}
+        same |= {"clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0}
+        same |= {"schedule": "constant", "steps": 1}
+        name = recipe["optimizer"]["name"]
+        shaped = {"name": name, "weight_decay": 0.0, "momentum": 0.9, "betas": [0.9, 0.9]}
+        share = recipe.get("validation_masks", recipe.get("masks"))
+        tested = recipe["validation"] * cost("tested", share)
+        step = cost("step", same | {"optimizer": shaped, "together": bool(same["together"])})
+        return recipe["steps"] * step + self._checkpoints(model, "all") * tested
+
+    def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
+        entry = self.config["clones"][clone]
+        keys = ("sampler", "energy", "chains", "gauge", "paths", "precision", "order")
+        _, cost = self._model(source, entry["model"], gpu)
+        steps = max(entry["sweeps"]) * self._of(source)["length"]
+        return steps * cost("sampled", {key: entry.get(key) for key in keys})
+
+    def _evaluate_model(self, gpu: bool, evaluation: str, seed: str) -> float:
+        entry, clones = self.config["evaluations"][evaluation], self.config["clones"]
+        made = [target.get("clone", target.get("initial")) for target in entry["targets"].values()]
+        given = zip(made, entry["targets"].values(), strict=True)
+        counts = [clones[one]["chains"] if one else target["sequences"] for one, target in given]
+        _, cost = self._model(entry["source"], entry["model"], gpu)
+        checkpoints = self._checkpoints(entry["model"], entry["steps"])
+        return checkpoints * sum(counts) * cost("tested", entry["positions"])
+
+    def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
+        """At most: draws end sooner where their errors are small."""
+        entry = self.config["spectra"][spectrum]
+        length = self._of(entry["source"])["length"]
+        every = length * 2 ** (length - 1) * entry["sequences"] // 2
+        _, cost = self._model(entry["source"], entry["model"], gpu)
+        checkpoints = self._checkpoints(entry["model"], entry["steps"])
+        return checkpoints * entry.get("forwards", every) * cost("passes")
+
+    def _extract_maps(self, gpu: bool, source: str, model: str, seed: str) -> float:
+        sequences = self.config["sources"][source].get("sequences", {}).get("validation", 500)
+        _, cost = self._model(source, model, gpu)
+        return self._checkpoints(model, "all") * cost("maps", min(500, sequences))
+
+    def _sample_hamiltonian(self, gpu: bool, source: str) -> float:
+        def cost() -> float:
+            _, parts = self._trial(source)
+            return sum(up_to(count, lambda n, call=call: partial(call, n)) for call, count in parts)
+
+        return self.once(cost, "chains", source)
+
+    def _draw_sequences(self, gpu: bool, source: str) -> float:
+        entry = self.config["sources"][source]
+        if "source" in entry:
+            raise Unsized(f"the Hamiltonian of {entry['source']}")
+
+        def cost(folder: str) -> float:
+            out = {split: Path(folder, f"{split}.parquet") for split in SPLITS}
+
+            def ready(n):  # of a hundred parts
+                part = {split: -(-count * n // 100) for split, count in entry["sequences"].items()}
+                given = {**entry, "sequences": part}
+                return partial(self._module(source).make, given, source, [], out)
+
+            return up_to(100, ready)
+
+        return self.once(lambda: _in_folder(cost), "draw", source)
+
+    def _module(self, source: str):
+        return import_module(KINDS[self.config["sources"][source]["kind"]].module)
+
+    def _trial(self, source: str) -> tuple:
+        if not hasattr(module := self._module(source), "trial"):
+            raise Unsized(f"sequences of {source} to fit to")
+        return module.trial(self.config["sources"][source])
+
+    def _files(self, source: str, counts: dict[str, int], folder: Path) -> dict[str, Path]:
+        """Files of so many chains of the source for each split."""
+        files = {split: folder / f"{split}.parquet" for split in counts}
+        model, ((moved, _), *_) = self._trial(source)
+        for split, file in files.items():
+            sequences.write(file, moved(counts[split]), model.vocabulary, {"source": source})
+        model.save(folder / "hamiltonian", {})
+        return files
+
+    def _fitted(self, source: str, model: str) -> float:
+        """A fit to all sequences at once, whose iterations are those of fewer sequences."""
+        entry, total = self.config["models"][model], self._count(source)
+        recipe = entry["training"]
+        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
+
+        def cost(folder: str) -> float:
+            counts = {"train": total, "validation": recipe["validation"], "test": 1}
+            files = self._files(source, counts, Path(folder))
+            given = {split: Sequences.open(file) for split, file in files.items()}
+
+            def ready(n):
+                part = {**recipe, "subset": min(64 * n, recipe.get("subset", total))}
+                fit = partial(lbfgs.fit, description | self._of(source), part, given)
+                return lambda: _in_folder(lambda out: fit(out, 0, 0, {}, device="cpu"))
+
+            return up_to(-(-recipe.get("subset", total) // 64), ready, least=FITTED)
+
+        return _in_folder(cost)
+
+    def _fit_curve(self, gpu: bool, curve: str) -> float:
+        """One realisation, times their number."""
+        entry = self.config["curves"][curve]
+        given = {**entry, "realisations": 1}
+
+        def cost(folder: str) -> float:
+            counts = {"train": max(entry["sizes"]), "validation": entry["test"]}
+            paths = self._files(entry["source"], counts, Path(folder))
+            paths |= {"hamiltonian": Path(folder, "hamiltonian")}
+            fit = lambda one: learning_curves.compute(one, paths, Path(folder, "resume"))  # noqa: E731
+            fit({**given, "sizes": given["sizes"][:1]})  # what is compiled once is not part of it
+            learning_curves.forget(Path(folder, "resume"))
+            return seconds(lambda: fit(given))
+
+        return self.once(lambda: entry["realisations"] * _in_folder(cost), "curve", curve)
+
+
+def _in_folder(cost: Callable[[str], float]) -> float:
+    with TemporaryDirectory() as folder:
+        return cost(folder)

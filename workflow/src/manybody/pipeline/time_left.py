@@ -14,11 +14,13 @@ from statistics import median
 from manybody.io import store
 from manybody.io.atomic import read_json, sha256
 from manybody.io.progress import Report
+from manybody.pipeline.schedule import makespan
 
 OVERHEAD = 1.5  # seconds in which a job is started and looked after, beside what it takes itself
 TRUST = 20.0  # seconds of jobs from which on their pace weighs more than what was expected
 SHORT = 2.0  # seconds in which a job ends that finds its results in the store
-GUESS = 15.0  # seconds of a job of a stage of which none has run
+GUESS = 15.0  # seconds of a job of a stage of which none has run, and that has no price
+PRICED = "price.json"  # seconds of jobs by name, as `snakemake -- price` last found them
 Times = dict[str, float]  # seconds of jobs by name
 
 
@@ -39,8 +41,7 @@ class Plan:
     guessed: set[str] = field(default_factory=set)
 
     def left(self, running: Times, reports: dict[str, Report], took: Times) -> float:
-        """Seconds until all is done: the longest chain of jobs that wait for each other, or all
-        jobs on cores that are never idle, whichever is more.
+        """Seconds until all is done, by list scheduling of what is left.
 
         running: seconds since each job started that has; reports: what their logs say; took: the
         seconds of each finished job.
@@ -48,18 +49,18 @@ class Plan:
         # What a running job has taken beyond what was expected is known already.
         known = took | {job: s for job, s in running.items() if s > self.expected[job]}
         slower = pace((job, self.expected[job], known[job]) for job in known.keys() - self.stored)
-        work, ends = 0.0, {}  # ends: of each job, if only what it waits for delays it
-        for job in TopologicalSorter(self.after).static_order():
-            left = 0.0 if job in took else self.expected[job]
+        seconds = {}
+        for job in self.after.keys() - took:
+            left = self.expected[job]
             left *= 1.0 if job in self.stored else slower(job)
             if job in running:
                 left = max(left - running[job], running[job] / 10)
                 if said := reports.get(job):
                     # At its end a job knows better than the estimate, at its start it does not.
                     left = said.share * said.left + (1 - said.share) * left
-            work += left * min(self.threads[job], self.cores)
-            ends[job] = left + max((ends[other] for other in self.after[job]), default=0.0)
-        return max(work / self.cores, *ends.values(), 0.0)
+            seconds[job] = left
+        after = {job: self.after[job] - set(took) for job in seconds}
+        return makespan(seconds, after, lambda job: (self.threads[job],), [(self.cores,)], running)
 
     def rough(self, took: Iterable[str] = ()) -> int:
         """Counts the jobs left that never ran here, if they make a tenth of the time left."""
@@ -94,10 +95,12 @@ def plan(
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,
     what it took when it last ran here, or else what the jobs of its stage took that are most
-    similar; and where none of these ran, `GUESS`. A job that keeps nothing in the store makes what
-    is there again, unless it is one of `changed`, whose parameters are others than before.
+    similar; and where none of these ran, its price, or `GUESS`. A job that keeps nothing in the
+    store makes what is there again, unless it is one of `changed`, whose parameters are others than
+    before.
     """
     records, contents = _records(results), {}
+    prices = read_json(results / PRICED) if (results / PRICED).is_file() else {}
     found = Plan({}, after, {}, cores)
     for name in TopologicalSorter(after).static_order():
         job = jobs[name]
@@ -113,10 +116,11 @@ def plan(
             contents |= {str(path): sha256(path) for path in job.output if Path(path).is_file()}
         if stored:
             found.stored.add(name)
-        elif not earlier:
+        elif not earlier and name not in prices:
             found.guessed.add(name)
-        seconds = _by_records(output, job, records[_stage(name)]) + OVERHEAD
-        found.expected[name] = SHORT if stored else seconds
+        alike = records[_stage(name)]
+        seconds = _by_records(output, job, alike) if alike else prices.get(name, GUESS)
+        found.expected[name] = SHORT if stored else seconds + OVERHEAD
     return found
 
 
@@ -150,8 +154,6 @@ def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dic
 def _by_records(output: Path, job, records: list[tuple[Path, float]]) -> float:
     """Seconds by the records that are nearest to `output` in the tree of folders: its own, or else
     those of other seeds, or of other models."""
-    if not records:
-        return GUESS
     shared = defaultdict(list)
     for path, seconds in records:
         shared[len(Path(os.path.commonpath([output, path])).parts)].append(seconds)

@@ -1,0 +1,173 @@
+"""Operations that are counted, what they cost, and the table."""
+
+import csv
+from types import SimpleNamespace
+
+import pytest
+import torch
+from configs import load
+from snakemake.utils import update_config
+
+from benchmarks import gpu
+from manybody.io.atomic import read_json
+from manybody.pipeline import price, probe
+from manybody.pipeline.price import PEAK, SHARES, Asked
+from manybody.pipeline.probe import Prices, Probe, operations, up_to
+
+BERT = dict(
+    architecture="bert", vocabulary=30, length=8, layers=3, heads=2, width=16, mlp=32
+)  # fmt: skip
+RECIPE = dict(
+    objective="masked", batch=16, masks="all", precision="bfloat16", clip=1.0, together=False,
+    learning_rate=0.0, warmup=0, schedule="constant", steps=1,
+    optimizer=dict(name="sgd", momentum=0.0, weight_decay=0.0),
+)  # fmt: skip
+START = 2.5
+SIZES = {"text": {"vocabulary": 20, "length": 8}, "spins": {"vocabulary": 20, "length": 20}}
+
+
+def test_operations_of_a_product():
+    first, second = torch.randn(3, 5), torch.randn(5, 7)
+    assert operations(lambda: first @ second) == 2 * 3 * 5 * 7
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50, 10**6])
+def test_a_fixed_part_and_one_in_proportion_are_told_apart(count):
+    """A cost of 5 + 3 n, of which at most two sizes are looked at."""
+    asked = []
+
+    def cost(size):
+        asked.append(size)
+        return 5.0 + 3.0 * size
+
+    assert up_to(count, lambda size: size, cost) == 5 + 3 * count
+    assert max(asked) <= 2
+
+
+def test_small_jobs_are_timed_whole(monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(probe.time, "process_time", lambda: 1e-3 * next(clock))
+    sizes = []
+    up_to(7, lambda size: lambda: sizes.append(size))
+    assert set(sizes) == {1, 7}
+
+
+def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch):
+    """The formula of benchmarks.gpu, counted by hand: (n - 1) layers of all rows and one of the
+    masked rows; a training step takes three times as many as the logits."""
+    monkeypatch.setattr(gpu, "BERT", BERT)
+    monkeypatch.setattr(gpu, "LENGTH", BERT["length"])
+    monkeypatch.setattr(gpu, "VOCABULARY", BERT["vocabulary"])
+    probed, length = Probe(BERT, gpu=True), BERT["length"]
+    assert probed.step(RECIPE) == 3 * gpu.operations(2, 2 * length)
+    assert probed.tested("all") == gpu.operations(1000, 1000 * length) / 1000
+    clone = dict(sampler=None, energy="raw", chains=6, gauge="none", paths=None)
+    clone |= dict(precision="float32", order="left-to-right")
+    # the other positions of each chain, and the logits that a proposal is drawn from
+    head = 2 * 6 * BERT["width"] * BERT["vocabulary"]
+    assert probed.sampled(clone) == gpu.operations(6, 6 * (length - 1), head=False) + head
+
+
+def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
+    def cost(rule, wildcards, gpu):
+        return 3600 * PEAK * SHARES[rule] if gpu else 600.0
+
+    counted = SimpleNamespace(config={"models": {"ranked": {"rank": None}}}, of=cost, start=START)
+
+    def asked(rule, gpus):
+        return Asked(rule, {}, 2, 3000, gpus, set())
+
+    assert price.price(asked("train_model", 1), counted).seconds == START + 3600
+    assert price.price(asked("train_model", 2), counted).seconds == START + 1800
+    ranked = asked("train_model", 1)._replace(wildcards={"model": "ranked"})
+    assert price.price(ranked, counted).seconds == pytest.approx(START + 3600 * 0.38 / 0.13)
+    # without a GPU, and what does not use the one it is given: two threads share the work
+    assert price.price(asked("train_model", 0), counted).seconds == START + 300
+    assert price.price(asked("describe_clones", 1), counted).seconds == START + 300
+
+
+def config(**overlay):
+    made = load("tiny.yaml")
+    update_config(made, overlay)
+    return made
+
+
+@pytest.fixture
+def unit(monkeypatch):
+    """Each call that is timed takes a quarter of a second."""
+    monkeypatch.setattr(probe, "up_to", lambda count, ready, *_, **__: (ready(1)() and 0) or 0.25)
+
+
+def of(rule, config, **wildcards):
+    return Prices(config, SIZES).of(rule, wildcards)
+
+
+def test_costs_are_in_proportion_to_the_counted_work(unit):
+    tiny = config()
+    asked = dict(source="text", model="tiny", seed="0")
+    # 80 steps; 8 checkpoints (0, 1, 9, 20, 40, 80 ...) of 100 validation sequences, a probe's 1000
+    checkpoints = len(probe.kept_steps(tiny["models"]["tiny"]["training"]))
+    expected = 80 * 0.25 + checkpoints * 100 * 0.25 / 1000
+    assert of("train_model", tiny, **asked) == pytest.approx(expected)
+    assert of("train_model_on_cpu", tiny, **asked) == pytest.approx(expected)
+    # 6 sweeps of 8 steps
+    assert of("sample_clones", tiny, source="text", clone="tiny") == 6 * 8 * 0.25
+    # 50 test sequences and 16 chains
+    tested = of("evaluate_model", tiny, evaluation="tiny", seed="0")
+    assert tested == pytest.approx(checkpoints * 66 * 0.25 / 1000)
+    last = config(evaluations={"tiny": {"steps": "last"}})
+    assert of("evaluate_model", last, evaluation="tiny", seed="0") == pytest.approx(
+        66 * 0.25 / 1000
+    )
+    assert of("make_figure", tiny, paper="potts", figure="fig2") == 0
+
+
+def test_what_only_a_file_knows_is_said():
+    with pytest.raises(probe.Unsized, match="in a file"):
+        of("encode_sequences", config(), source="text", split="train")
+    with pytest.raises(probe.Unsized, match=r"\|V\| and L of text"):
+        Prices(config(), {"text": {}}).of("sample_clones", dict(source="text", clone="tiny"))
+
+
+def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
+    jobs = {
+        "train_model/a": Asked("train_model", {}, 1, 3000, 1, set()),
+        "train_model/b": Asked("train_model", {}, 1, 4000, 0, set()),
+        "plot/c": Asked("plot", {}, 2, 100, 0, {"train_model/a", "train_model/b"}),
+        "read/d": Asked("collect_corpus", {}, 1, 10, 0, set()),
+    }
+
+    def cost(rule, wildcards, gpu):
+        if rule == "collect_corpus":
+            raise probe.Unsized("sizes in a file")
+        return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
+
+    known = SimpleNamespace(config={"models": {}}, of=cost, start=START)
+
+    compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
+    said = price.write(tmp_path, jobs, known, compute)
+    with (tmp_path / "price.csv").open() as opened:
+        rows = {row["stage"]: row for row in csv.DictReader(opened)}
+    trained = rows["train_model"]
+    assert (trained["jobs"], float(trained["core_hours"])) == ("2", 2)
+    assert (float(trained["gpu_hours"]), trained["memory_mb"]) == (1, "4000")
+    assert float(rows["plot"]["core_hours"]) == 2
+    assert rows["collect_corpus"]["not_priced"] == "sizes in a file"
+    assert (rows["all"]["jobs"], float(rows["all"]["gpu_hours"])) == ("4", 1)
+    assert float(rows["all"]["core_hours"]) == pytest.approx(4 + START / 3600, rel=1e-3)
+    assert read_json(tmp_path / "price.json") == {job: 3600 for job in list(jobs)[:3]}
+    assert "| train_model | 2 | 2 | 4000 | 1 | 1 |  |" in said
+    assert "| 1 | 2 | 2 |" in said  # the trainings beside each other, then the plot
+
+
+def test_seconds_by_stage_of_what_is_trained_here(unit, monkeypatch):
+    mine = config(
+        models={"theirs": {"architecture": "pretrained"}},
+        evaluations={"theirs": {**load("tiny.yaml")["evaluations"]["tiny"], "model": "theirs"}},
+    )
+    monkeypatch.setattr(Prices, "start", START)
+    runs = [("tiny", 0), ("tiny", 1), ("theirs", 0)]
+    found = price.by_stage(mine, SIZES, runs, ["tiny"])
+    counted = {stage: len(jobs) for stage, jobs in found.items()}
+    assert counted == {"train_model": 2, "sample_clones": 1, "evaluate_model": 2}
+    assert all(seconds > START for jobs in found.values() for seconds in jobs)

@@ -1,0 +1,40 @@
+"""Prices all jobs of a config, of which a dry run knows the DAG, and prints the tables."""
+
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from snakemake import cli, workflow
+
+from display import named
+from manybody.pipeline.price import Asked, write
+from manybody.pipeline.probe import Prices
+
+arguments, out = snakemake.params.arguments, snakemake.config["results"]
+with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+    try:
+        cli.main([*arguments, "--dry-run", "--forceall", "--nolock", "--", "all"])
+    except SystemExit as ended:
+        refused = ended.code
+if refused:
+    sys.exit("the dry run of all jobs failed: `snakemake -n` says why")
+run = workflow.workflow
+names, after = named(run)
+jobs = {
+    name: Asked(
+        job.rule.name,
+        dict(job.wildcards.items()),
+        job.threads,
+        job.resources.get("mem_mb", 0),
+        job.resources.get("gpu", 0),
+        after[name],
+    )
+    for job, name in names.items()
+}
+config, sources = run.globals["config"], run.globals["sources"]
+sizes = {source: sources.sizes_of(source) for source in config["sources"]}
+# Probes tell their progress as jobs do.
+with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+    said = write(Path(out), jobs, Prices(config, sizes), config["compute"])
+print(said)

@@ -1,0 +1,138 @@
+"""What a config costs, before anything is run: core hours, memory and GPU hours of each stage, and
+its wall time on some nodes."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from manybody.io.atomic import atomic, write_json
+from manybody.pipeline.advice import table
+from manybody.pipeline.probe import Prices, Unsized
+from manybody.pipeline.schedule import makespan, tails
+from manybody.pipeline.time_left import OVERHEAD, PRICED
+
+PEAK = 784e12  # operations a second of an H100 in large products (docs/gpu.md)
+# Shares of it by which the operations that a probe counts take the time that was measured there:
+# of a BERT; training of factored attention, from four layers on.
+SHARES = {
+    "train_model": 0.38,
+    "sample_clones": 0.22,
+    "evaluate_model": 0.17,
+    "measure_spectrum": 0.04,
+}
+OF_RANKS = 0.13
+COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
+
+
+class Asked(NamedTuple):
+    """A job of the DAG: what it asks for, and the other jobs that it needs."""
+
+    rule: str
+    wildcards: dict[str, str]
+    threads: int
+    megabytes: int
+    gpus: int
+    after: set[str]
+
+
+class Price(NamedTuple):
+    """Seconds of a job from its start to its end; `unsized`, what is missing of its price."""
+
+    seconds: float
+    unsized: str = ""
+
+
+def price(job: Asked, prices: Prices) -> Price:
+    """By seconds of cores, or on GPUs by operations at the measured share of their peak."""
+    gpu = bool(job.gpus) and job.rule in SHARES
+    try:
+        amount = prices.of(job.rule, job.wildcards, gpu)
+    except Unsized as error:
+        return Price(prices.start, str(error))
+    if not gpu:
+        return Price(prices.start + amount / job.threads)
+    ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
+    rate = PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus
+    return Price(prices.start + amount / rate)
+
+
+def by_stage(
+    config: dict, sizes: dict[str, dict], runs: list, clones: list
+) -> dict[str, list[float]]:
+    """Seconds on one core of each job, by stage, behind some runs (evaluation, seed) and clones of
+    the config; those that cannot be priced, and what is trained elsewhere, are left out."""
+    made = {name: config["evaluations"][name] for name, _ in runs}
+    drawn = {name: config["clones"][name] for name in clones}
+    trained = [(made[name]["source"], made[name]["model"], seed) for name, seed in runs]
+    trained += [(one["source"], one["model"], one["seed"]) for one in drawn.values()]
+    asked = [
+        ("train_model", {"source": source, "model": model, "seed": seed})
+        for source, model, seed in dict.fromkeys(trained)
+        if "steps" in config["models"][model].get("training", {})
+    ]
+    asked += [("sample_clones", {"source": one["source"], "clone": n}) for n, one in drawn.items()]
+    asked += [("evaluate_model", {"evaluation": name, "seed": seed}) for name, seed in runs]
+    prices, found = Prices(config, sizes), {}
+    for rule, wildcards in asked:
+        one = price(Asked(rule, wildcards, 1, 0, 0, set()), prices)
+        if not one.unsized:
+            found.setdefault(rule, []).append(one.seconds)
+    return found
+
+
+def stages(jobs: dict[str, Asked], found: dict[str, Price]) -> pd.DataFrame:
+    """A row of `COLUMNS` for each stage in the order of `jobs`, and one of all."""
+    rows = {}
+    for name, job in jobs.items():
+        rows.setdefault(job.rule, []).append((job, *found[name]))
+    rows = [_row(stage, made) for stage, made in rows.items()]
+    every = [(job, *found[name]) for name, job in jobs.items()]
+    return pd.DataFrame([*rows, _row("all", every)], columns=COLUMNS)
+
+
+def _row(stage: str, jobs: Iterable[tuple[Asked, float, str]]) -> list:
+    return [
+        stage,
+        len(jobs),
+        sum(job.threads * seconds for job, seconds, _ in jobs) / 3600,
+        max((job.megabytes for job, _, _ in jobs), default=0),
+        sum(job.gpus * seconds for job, seconds, _ in jobs) / 3600,
+        max((seconds for _, seconds, _ in jobs), default=0.0) / 3600,
+        "; ".join(dict.fromkeys(unsized for _, _, unsized in jobs if unsized)),
+    ]
+
+
+def walls(
+    jobs: dict[str, Asked], found: dict[str, Price], counts: Iterable[int], cores: int, gpus: int
+) -> pd.DataFrame:
+    """Hours on each number of nodes of so many cores and GPUs, and those of the longest chain."""
+    seconds = {name: one.seconds + OVERHEAD for name, one in found.items()}
+    after = {name: job.after for name, job in jobs.items()}
+    chain = max(tails(seconds, after).values(), default=0.0)
+
+    def needs(name: str) -> tuple[int, int]:
+        return jobs[name].threads, jobs[name].gpus
+
+    rows = [(n, makespan(seconds, after, needs, [(cores, gpus)] * n) / 3600) for n in counts]
+    made = pd.DataFrame(rows, columns=["nodes", "wall_hours"])
+    return made.assign(longest_chain_hours=chain / 3600)
+
+
+def write(results: Path, jobs: dict[str, Asked], prices: Prices, compute: dict) -> str:
+    """Writes `price.csv` and the seconds of each job, by which a run says how long it will take;
+    returns both tables as text."""
+    found = {name: price(job, prices) for name, job in jobs.items()}
+    made = stages(jobs, found)
+    results.mkdir(parents=True, exist_ok=True)
+    with atomic(results / "price.csv") as temporary:
+        made.to_csv(temporary, index=False, float_format="%.4g")
+    write_json(results / PRICED, {k: one.seconds for k, one in found.items() if not one.unsized})
+    shape = compute["cores"], compute["gpus"]
+    text = (made, walls(jobs, found, compute["nodes"], *shape))
+    return "\n".join(table(list(one.columns), one.map(_shown).values.tolist()) for one in text)
+
+
+def _shown(value) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,57 @@
+"""When the jobs of a DAG are done on some nodes: list scheduling."""
+
+import heapq
+from collections.abc import Callable, Iterable
+from graphlib import TopologicalSorter
+
+After = dict[str, set[str]]  # of each job the others that it needs
+
+
+def tails(seconds: dict[str, float], after: After) -> dict[str, float]:
+    """Seconds from the start of each job to the end of the longest chain that waits for it."""
+    found = dict(seconds)
+    for job in reversed(list(TopologicalSorter(after).static_order())):
+        for other in after[job]:
+            found[other] = max(found[other], seconds[other] + found[job])
+    return found
+
+
+def makespan(
+    seconds: dict[str, float],
+    after: After,
+    needs: Callable[[str], tuple[int, ...]],
+    nodes: list[tuple[int, ...]],
+    begun: Iterable[str] = (),
+) -> float:
+    """Seconds until all jobs are done: each starts on the first node that has room for it, of the
+    ready ones that with the longest chain behind it first.
+
+    needs: cores (and GPUs ...) of a job, a node has them in the same order; a job that asks for
+    more than any has takes all of the largest. begun: jobs that run already.
+    """
+    behind, most = tails(seconds, after), tuple(map(max, zip(*nodes, strict=True)))
+    waiting = {job: len(others) for job, others in after.items()}
+    then = {job: [] for job in after}
+    for job, others in after.items():
+        for other in others:
+            then[other].append(job)
+    free, running, now = [list(node) for node in nodes], [], 0.0
+    ready = [(job not in begun, -behind[job], job) for job, n in waiting.items() if not n]
+    while ready or running:
+        left = []
+        for new, key, job in sorted(ready):
+            asked = tuple(map(min, needs(job), most))
+            fits = (k for k, room in enumerate(free) if all(map(int.__le__, asked, room)))
+            if (place := next(fits, None)) is None:
+                left.append((new, key, job))
+                continue
+            free[place] = [a - b for a, b in zip(free[place], asked, strict=True)]
+            heapq.heappush(running, (now + seconds[job], job, place, asked))
+        ready = left
+        now, job, place, asked = heapq.heappop(running)
+        free[place] = [a + b for a, b in zip(free[place], asked, strict=True)]
+        for other in then[job]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                ready.append((other not in begun, -behind[other], other))
+    return now
