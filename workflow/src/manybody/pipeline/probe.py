@@ -247,7 +247,7 @@ class Prices:
     def _model(self, source: str, model: str, gpu: bool) -> tuple[dict, Callable]:
         """The entry of a model, and the cost by a method of its probe."""
         entry = self.config["models"][model]
-        if entry["architecture"] == "pretrained":
+        if models.about(entry).read:
             raise Unsized(f"the sizes of {model}")
         description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
         text = json.dumps(description | self._of(source), sort_keys=True)
