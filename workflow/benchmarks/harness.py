@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 
 def row(what: str, ours: float, baseline: float, unit: str, threads: int = 1) -> dict:
     """A row of a table of speeds; ours is the faster one where `ratio` is above 1."""
@@ -45,19 +43,13 @@ def medians(sides: Sequence[Callable[[], float]], blocks: int, warm: int = 0) ->
 
 def peak_flops(size: int = 1024, trials: int = 20) -> float:
     """Operations a second that one thread reaches in a product of square matrices in single
-    precision, by oneDNN, which takes the widest vectors of the processor."""
+    precision, as chains take them."""
     import torch
 
+    from manybody.sampling.factored.copies import product
+
     rows = torch.ones(size, size)
-    asked = (torch.ops.mkldnn._linear_pointwise, rows, rows, None, "none", [], "")
-    return 2.0 * size**3 / min(seconds(*asked) for _ in range(trials))
-
-
-def peak_bytes(size: int = 2**28, trials: int = 5) -> float:
-    """Bytes a second that one thread reads and writes in a copy that no cache holds."""
-    source = np.ones(size, dtype=np.uint8)
-    target = np.empty_like(source)
-    return 2.0 * size / min(seconds(np.copyto, target, source) for _ in range(trials))
+    return 2.0 * size**3 / min(seconds(product, rows, rows) for _ in range(trials))
 
 
 def said(module: str, *arguments: str, first: tuple[str, ...] = (), **environment: str) -> str:

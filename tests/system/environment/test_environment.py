@@ -157,6 +157,8 @@ def names_imported(path: Path) -> set[str]:
             names.add(node.module.split(".")[0])
     # Its functions about torch are called where torch is imported, and have no other callers.
     given = {"torch"} if path.name == "quick_start.py" else set()
+    # Snakemake itself, and what is beside the package, follow an environment in a script's path.
+    given |= {"snakemake", "display"} if path.name == "price.py" else set()
     return names - sys.stdlib_module_names - given - {"manybody"}
 
 

@@ -18,7 +18,7 @@ SHOWN = ContextVar("SHOWN", default=True)
 
 
 def in_notebook() -> bool:
-    """Whether a kernel of IPython runs this, as Jupyter starts one and a terminal does not."""
+    """True in a kernel of IPython, as Jupyter starts one and a terminal does not."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 

@@ -27,7 +27,6 @@ from manybody.data.kinds import KINDS
 from manybody.io import sequences
 from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
-from manybody.io.sequences import Sequences
 from manybody.measure.losses import masked_positions
 from manybody.measure.maps import mean_maps
 from manybody.models.objectives import (
@@ -42,12 +41,11 @@ from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import reference
-from manybody.training import kept_steps, lbfgs, learning_curves
+from manybody.training import kept_steps, learning_curves
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 
 LEAST = 0.5  # seconds of the larger of the two calls of a probe
-FITTED = 4.0  # the same of fits, whose iterations depend on what they fit
 # Stages whose sizes are in a file: a corpus, an alignment, somebody else's weights.
 OF_FILES = (
     "collect_corpus", "train_tokenizer", "take_tokenizer", "encode_sequences", "measure_overlap",
@@ -77,8 +75,8 @@ def operations(call: Callable) -> float:
     return float(counted.get_total_flops())
 
 
-def up_to(count: int, ready: Callable, cost: Callable = seconds, least: float = LEAST) -> float:
-    """The cost of `count` units from that of one and of as many as take about `least` seconds, or
+def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:
+    """The cost of `count` units from that of one and of as many as take about `LEAST` seconds, or
     of all where they take less: a fixed part, and one in proportion.
 
     `ready(n)` prepares n of them and returns the call that takes them.
@@ -87,7 +85,7 @@ def up_to(count: int, ready: Callable, cost: Callable = seconds, least: float = 
     if cost is seconds:
         one()  # what is compiled once is not part of it
     first = cost(one)
-    many = min(count, max(4, int(least / first)) if cost is seconds else 2)
+    many = min(count, max(4, int(LEAST / first)) if cost is seconds else 2)
     if many == 1:
         return first
     second = cost(ready(many))
@@ -239,11 +237,6 @@ class Prices:
             raise Unsized(f"|V| and L of {source}")
         return self.sizes[source]
 
-    def _count(self, source: str, split: str = "train") -> int:
-        if "sequences" not in self.config["sources"][source]:
-            raise Unsized(f"the sequences of {source}")
-        return self.config["sources"][source]["sequences"][split]
-
     def _model(self, source: str, model: str, gpu: bool) -> tuple[dict, Callable]:
         """The entry of a model, and the cost by a method of its probe."""
         entry = self.config["models"][model]
@@ -267,7 +260,7 @@ class Prices:
         entry, cost = self._model(source, model, gpu)
         recipe = entry["training"]
         if recipe["optimizer"]["name"] == "lbfgs":
-            return self.once(lambda: self._fitted(source, model), "fit", source, model)
+            raise Unsized("iterations until a fit is flat")
         same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "together")}
         same |= {"clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0}
         same |= {"schedule": "constant", "steps": 1}
@@ -348,26 +341,6 @@ class Prices:
             sequences.write(file, moved(counts[split]), model.vocabulary, {"source": source})
         model.save(folder / "hamiltonian", {})
         return files
-
-    def _fitted(self, source: str, model: str) -> float:
-        """A fit to all sequences at once, whose iterations are those of fewer sequences."""
-        entry, total = self.config["models"][model], self._count(source)
-        recipe = entry["training"]
-        description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
-
-        def cost(folder: str) -> float:
-            counts = {"train": total, "validation": recipe["validation"], "test": 1}
-            files = self._files(source, counts, Path(folder))
-            given = {split: Sequences.open(file) for split, file in files.items()}
-
-            def ready(n):
-                part = {**recipe, "subset": min(64 * n, recipe.get("subset", total))}
-                fit = partial(lbfgs.fit, description | self._of(source), part, given)
-                return lambda: _in_folder(lambda out: fit(out, 0, 0, {}, device="cpu"))
-
-            return up_to(-(-recipe.get("subset", total) // 64), ready, least=FITTED)
-
-        return _in_folder(cost)
 
     def _fit_curve(self, gpu: bool, curve: str) -> float:
         """One realisation, times their number."""
