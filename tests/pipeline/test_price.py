@@ -9,6 +9,7 @@ from configs import load
 from snakemake.utils import update_config
 
 from benchmarks import gpu
+from manybody.data.kinds import KINDS
 from manybody.io.atomic import read_json
 from manybody.pipeline import price, probe
 from manybody.pipeline.price import PEAK, SHARES, Asked
@@ -99,7 +100,8 @@ def unit(monkeypatch):
 
 
 def of(rule, config, **wildcards):
-    return Prices(config, SIZES).of(rule, wildcards)
+    modules = {name: KINDS[one["kind"]].module for name, one in config["sources"].items()}
+    return Prices(config, SIZES, modules).of(rule, wildcards)
 
 
 def test_costs_are_in_proportion_to_the_counted_work(unit):
@@ -126,7 +128,7 @@ def test_what_only_a_file_knows_is_said():
     with pytest.raises(probe.Unsized, match="in a file"):
         of("encode_sequences", config(), source="text", split="train")
     with pytest.raises(probe.Unsized, match=r"\|V\| and L of text"):
-        Prices(config(), {"text": {}}).of("sample_clones", dict(source="text", clone="tiny"))
+        Prices(config(), {"text": {}}, {}).of("sample_clones", dict(source="text", clone="tiny"))
 
 
 def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):

@@ -34,7 +34,8 @@ jobs = {
 }
 config, sources = run.globals["config"], run.globals["sources"]
 sizes = {source: sources.sizes_of(source) for source in config["sources"]}
+modules = {source: sources.module(source) for source in config["sources"]}
 # Probes tell their progress as jobs do.
 with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
-    said = write(Path(out), jobs, Prices(config, sizes), config["compute"])
+    said = write(Path(out), jobs, Prices(config, sizes, modules), config["compute"])
 print(said)

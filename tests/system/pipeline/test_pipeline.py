@@ -155,14 +155,14 @@ def test_a_second_call_has_nothing_to_do(smoke):
 
 
 def test_every_rule_of_the_pipeline_ran(smoke):
-    """Benchmarks, their peers, advice and what reads models of others are
+    """Benchmarks, their peers, advice, the price and what reads models of others are
     run on request; every other rule that is not a target is part of the smoke run."""
     smoke.run("--list-rules")
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
     assert {"train_model", "make_figure"} <= ran
     targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
-    targets |= {"generators", "clones", "students", "advise", "families"}
+    targets |= {"generators", "clones", "students", "advise", "price", "families"}
     asked = {"benchmark_part", "install_peers", "write_advice"}
     asked |= {"read_series", "take_tokenizer", "evaluate_truth"}
     asked |= {"fit_families", "use_families", "write_families"}

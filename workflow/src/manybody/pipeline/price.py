@@ -74,7 +74,7 @@ def by_stage(
     ]
     asked += [("sample_clones", {"source": one["source"], "clone": n}) for n, one in drawn.items()]
     asked += [("evaluate_model", {"evaluation": name, "seed": seed}) for name, seed in runs]
-    prices, found = Prices(config, sizes), {}
+    prices, found = Prices(config, sizes, {}), {}
     for rule, wildcards in asked:
         one = price(Asked(rule, wildcards, 1, 0, 0, set()), prices)
         if not one.unsized:

@@ -23,7 +23,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from manybody import models
 from manybody.data import SPLITS
-from manybody.data.kinds import KINDS
 from manybody.io import sequences
 from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
@@ -198,10 +197,12 @@ class Probe:
 
 
 class Prices:
-    """The cost of each job of a config. sizes: |V| and L of the sources, where they are known."""
+    """The cost of each job of a config. sizes: |V| and L of the sources, where they are known;
+    modules: those that make the sequences of sources, which are given so that no stage imports all
+    kinds."""
 
-    def __init__(self, config: dict, sizes: dict[str, dict]):
-        self.config, self.sizes = config, sizes
+    def __init__(self, config: dict, sizes: dict[str, dict], modules: dict[str, str]):
+        self.config, self.sizes, self.modules = config, sizes, modules
         self.known: dict[str, float] = {}
         self.probe = lru_cache(4)(lambda description, gpu: Probe(json.loads(description), gpu))
 
@@ -326,7 +327,7 @@ class Prices:
         return self.once(lambda: _in_folder(cost), "draw", source)
 
     def _module(self, source: str):
-        return import_module(KINDS[self.config["sources"][source]["kind"]].module)
+        return import_module(self.modules[source])
 
     def _trial(self, source: str) -> tuple:
         if not hasattr(module := self._module(source), "trial"):
