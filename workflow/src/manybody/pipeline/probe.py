@@ -172,7 +172,7 @@ class Probe:
             products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
             return 2.0 * sum(map(min, products)) * count
         kind = "float32" if self.gpu else clone["precision"]
-        given = clone["paths"], 0, self.model, lambda _: self.tokens(MANY)
+        given = clone["paths"], 0, self.model, lambda: self.tokens(MANY)
         compared = reference(energy, *given)
         each = 1 if sampler == "mh" else self.length
 
