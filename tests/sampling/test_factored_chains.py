@@ -7,7 +7,7 @@ from benchmarks import naive
 from manybody.models.factored.network import Factored
 from manybody.sampling import draws, factored, footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.factored import copies, two_layers
+from manybody.sampling.factored import copies
 from manybody.sampling.factored.any_depth import DeepChains, DirectSquare, TableSquare
 from manybody.sampling.factored.copies import ExplicitChains, read
 from manybody.sampling.factored.deep_loops import LoopedChains
@@ -95,14 +95,12 @@ def walk(both, length, vocabulary):
 
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
+def test_two_layers_in_tensors_equal_their_closed_form(rank, dtype):
     """The work of a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
-    batched = two_layers.PairedChains(read(model, "none"), tokens)
-    batched._steps, batched._as_given = two_layers.OnTensors, lambda tensor: tensor
-    batched.rebuild()
+    batched = DeepChains(read(model, "none"), tokens, "raw")
     for pairs in walk((compiled, batched), 6, 9):
         for pair in pairs:
             torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)

@@ -122,10 +122,10 @@ def explicit_pays(sizes: Sizes, energy: str, device: str = "cpu") -> bool:
 
 def form(sizes: Sizes, energy: str, device: str = "cpu") -> str:
     """The module of `sampling.factored` that is fastest; the compiled loops are for a CPU."""
-    if energy == "raw" and sizes.layers == 2:
-        return "two_layers"
-    if device != "cpu" or sizes.layers < 3:
+    if device != "cpu":
         return "any_depth"
+    if sizes.layers < 3:
+        return "two_layers" if energy == "raw" and sizes.layers == 2 else "any_depth"
     token_tables = DOUBLE * sizes.vocabulary * sizes.rank**2
     if energy == "raw" and sizes.layers == 3 and not sizes.full and token_tables <= TABLES:
         return "three_layers"
