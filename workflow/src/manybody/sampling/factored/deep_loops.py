@@ -17,7 +17,7 @@ from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, table, ways
-from manybody.sampling.factored.copies import Parameters, all_copies
+from manybody.sampling.factored.copies import Parameters
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
@@ -207,11 +207,6 @@ class LoopedChains(DeepChains):
 
     def _open_first(self):
         return ways(self.parameters)
-
-    def rebuild(self) -> None:
-        self.inputs, self.features = all_copies(self.parameters, self.tokens)
-        self.states = list(self.inputs)
-        self.scores = self._scores(self.features, self.tokens)
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         if not self.scores_first:
