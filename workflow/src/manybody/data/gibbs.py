@@ -30,10 +30,7 @@ def sample(
     initial: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `initial`
-    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
-    `ValueError` if sites have energies of their own."""
-    if hamiltonian.fields is not None:
-        raise ValueError("sites have energies of their own (fields): data.pair_gibbs is for those")
+    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,)."""
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length

@@ -189,9 +189,6 @@ class PottsSource(Sampled):
         "Interaction U of the colours; the stored Gaussian draw of 20 colours, the identity "
         "(standard), another draw."
     )
-    fields: TensorFile = key(
-        "Fields of each site and colour, (L, |V|); none where nothing is said.", None
-    )
     temperature: Temperature = key(
         "The inverse temperature itself, or the mean Hamming distance of two samples that sets "
         "it; null takes back the other one, which an overlay does not leave out."
