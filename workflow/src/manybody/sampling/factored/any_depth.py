@@ -55,8 +55,8 @@ class DeepChains:
         return _FirstSquare(self.steps)
 
     def rebuild(self) -> None:
-        self.inputs, self.features = all_copies(self.parameters, self.tokens)
-        self.states = list(self.inputs)
+        inputs, self.features = all_copies(self.parameters, self.tokens)
+        self.states = list(inputs)
         self.scores = self._scores(self.features, self.tokens)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
@@ -78,33 +78,36 @@ class DeepChains:
     def accept(self, handle, accepted: Tensor) -> None:
         for part in handle:
             here, accepted = accepted[: len(part[0])], accepted[len(part[0]) :]
-            self._take(*(values[here] for values in part))
+            self._take(here, *part)
 
-    def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
-        self.tokens[chains, positions] = proposals
+    def _take(self, accepted, chains, positions, proposals, features, scores, *changes) -> None:
+        self._add(accepted, chains, changes)
+        chains = chains[accepted]
+        self.tokens[chains, positions[accepted]] = proposals[accepted]
+        self.features[chains] = features[accepted]
+        self.scores[chains] = scores[accepted]
+
+    def _add(self, accepted: Tensor, chains: Tensor, changes) -> None:
         for state, change in zip(self.states, changes, strict=True):
-            state[chains] += change
-        self.features[chains] = features
-        self.scores[chains] = scores
+            state[chains[accepted]] += change[accepted]
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         """Ratios (n,) of proposals, and what `_take` needs of them."""
         tokens = self.tokens[chains]
         changes, features = self._changes(chains, tokens, positions, proposals)
-        features = self.features[chains] + features
         tokens = tokens.scatter(1, positions[:, None], proposals[:, None])
         scores = self._scores(features, tokens)
         rises = clear(scores - self.scores[chains], positions)
         return rises.sum(1), (chains, positions, proposals, features, scores, *changes)
 
     def _changes(self, chains, tokens, positions, proposals):
-        """Changes of the states of the squared layers, and of the features (n, L, d)."""
+        """Changes of the states, and the features (n, L, d) of the proposals."""
         parameters, last = self.steps, self.parameters.layers - 1
         old = tokens.gather(1, positions[:, None]).squeeze(1)
         if last == 0:
             direct = parameters.right[0][proposals] - parameters.right[0][old]
             rises = parameters.mixing[0].T[positions][..., None] * direct[:, None]
-            return [], clear(rises, positions)
+            return [], self.features[chains] + clear(rises, positions)
         along, across = self.first.change(tokens, positions, old, proposals)
         features = along[-1]
         changes = []
@@ -123,7 +126,7 @@ class DeepChains:
             features = features + rise
             for target, part in zip(square.targets, [] if read is None else read, strict=True):
                 pending[target].append(part)
-        return changes, features
+        return changes, self.features[chains] + features
 
     def _scores(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores (n, L) of the current tokens."""

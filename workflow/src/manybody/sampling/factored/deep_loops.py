@@ -6,7 +6,9 @@ matrices are too small for calls of a linear algebra library to pay.
 
 Every square goes through its tables. The raw score of a proposal reads sum_k Aout_jk delta_jk .
 M_j (u_jk + u'_jk) for each square, M_j as in `three_layers`, so that only accepted proposals need
-their features.
+their features. The norm score needs the features of every proposal: what the squares give to them
+is summed anew from the proposed u', so that these sums take the model's own precision without an
+error that builds up.
 """
 
 import numpy as np
@@ -17,7 +19,7 @@ from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, table, ways
-from manybody.sampling.factored.copies import Parameters
+from manybody.sampling.factored.copies import Parameters, all_copies, product
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
@@ -72,15 +74,16 @@ def answer(step, table, tokens, sent, new, old, maps, out):
 
 @njit(nogil=True, cache=True)
 def deep_changes(
-    chains, positions, proposals, tokens, states, mixing, ways, factors, inputs, first, to_output,
-    between, forms, outputs, deltas, rises, ratios,
+    chains, positions, proposals, tokens, states, mixing, ways, factors, inputs, first, between,
+    forms, outputs, outer, deltas, rises, ratios, products,
 ):  # fmt: skip
-    """`deltas` of the input of every squared layer above the first, `rises` of the features.
+    """`deltas` of the input of every squared layer above the first, `rises` of the features
+    without what goes through these squares.
 
     Tables: `first[t]` leads from the first square to the t-th layer above it, `between[s, t]` from
-    the s-th of the squares above it to the t-th, `to_output[s]` to the last layer. With `forms`,
-    M_a of every token and square (none for the norm energy), `ratios` is the rise of the raw score
-    and `rises` lacks what `complete_rises` adds.
+    the s-th of the squares above it to the t-th. With `forms`, M_a of every token and square,
+    `ratios` is the rise of the raw score. Else `products` (n, L, squares, d, d) are
+    sum_k A_jk u'_jk (x) u'_jk of the proposals, A = `outer` in the precision of `products`.
     """
     raw = len(forms) > 0
     squares, length, rank = len(states), rises.shape[1], rises.shape[2]
@@ -94,6 +97,8 @@ def deep_changes(
     turned, heard = np.empty_like(both), np.empty_like(both)
     of_each = np.empty((length, rank, rank), kind)
     weighted, responses = np.empty((rank, length), kind), np.empty((length, rank), kind)
+    changed = np.empty((length, rank), outer.dtype)
+    own = np.empty_like(changed)
     for n in range(len(chains)):
         c, i, b = chains[n], positions[n], proposals[n]
         a = tokens[c, i]
@@ -115,6 +120,14 @@ def deep_changes(
                     add_products(delta[j], mixing[s + 1], read[s, j])
             delta[i] = 0.0
             state = states[s, c]
+            if not raw:
+                for j in range(length):
+                    for k in range(length):
+                        for x in range(rank):
+                            changed[k, x] = state[j, k, x] + delta[j, k, x]
+                    square(changed, outer[j], own, products[n, j, s])
+                if s + 1 == squares:
+                    continue
             for j in range(length):
                 for k in range(length):
                     for x in range(rank):
@@ -141,29 +154,33 @@ def deep_changes(
                             read[t, j, k, x] += (
                                 heard[k, j, x] + factors[0, i, j, k] * responses[k, x]
                             )
-            gather_products(mixing[-1], delta, both, weighted, of_each)
             if raw:
+                gather_products(mixing[-1], delta, both, weighted, of_each)
                 for j in range(length):
                     form = forms[s, tokens[c, j]]
                     ratios[n] += dot(of_each[j].reshape(rank * rank), form)
-            else:
-                add_products(rise, of_each.reshape(length, rank * rank), to_output[s])
         if raw:
             for j in range(length):
                 ratios[n] += dot(rise[j], outputs[tokens[c, j]])
 
 
 @njit(nogil=True, cache=True)
-def complete_rises(chains, states, deltas, mixing, to_output, rises):
-    """Adds to `rises` what goes through the squares above the first, whose input changes."""
-    length, rank = rises.shape[1], rises.shape[2]
-    weighted = np.empty((rank, length), rises.dtype)
-    of_each = np.empty((length, rank, rank), rises.dtype)
+def squares_of(chains, states, outer, products):
+    """products (n, L, squares, d, d) = sum_k A_jk u_jk (x) u_jk of the states of chains (n,)."""
+    own = np.empty(states.shape[-2:], outer.dtype)
     for n in range(len(chains)):
-        for s in range(len(states)):
-            both = 2.0 * states[s, chains[n]] + deltas[s, n]
-            gather_products(mixing[-1], deltas[s, n], both, weighted, of_each)
-            add_products(rises[n], of_each.reshape(length, rank * rank), to_output[s])
+        for j in range(len(outer)):
+            for s in range(len(states)):
+                square(states[s, chains[n], j], outer[j], own, products[n, j, s])
+
+
+@njit(nogil=True, cache=True)
+def square(rows, weights, weighted, out):
+    """out (d, d) = sum_k weights_k rows_k (x) rows_k; `weighted` is work space like `rows`."""
+    for k in range(len(rows)):
+        for x in range(rows.shape[1]):
+            weighted[k, x] = weights[k] * rows[k, x]
+    mix(weighted.T, rows, out)
 
 
 @njit(nogil=True, cache=True)
@@ -180,6 +197,15 @@ def gather_products(mixing, delta, both, weighted, out):
 def forms_of(vectors, table, out):
     """out (m, d, d): the matrices beta(x, .), [y, result], of vectors x (m, d)."""
     mix(vectors, table, out.reshape(len(out), table.shape[1]))
+
+
+@njit(nogil=True, cache=True)
+def add_changes(chains, accepted, changes, states):
+    """states[chains[n]] += changes[n] where `accepted` (n,)."""
+    for n in np.flatnonzero(accepted):
+        state, change = states[chains[n]].reshape(-1), changes[n].reshape(-1)
+        for v in range(len(state)):
+            state[v] += change[v]
 
 
 class LoopedChains(DeepChains):
@@ -202,39 +228,72 @@ class LoopedChains(DeepChains):
             forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
         factors = [-way[..., : parameters.length].mT for way in self.first[:-1]]
         stacks = (parameters.mixing, self.first, factors, parameters.right, first)
-        rest = (torch.stack(to_output), between, forms, parameters.score_left)
+        rest = (between, forms, parameters.score_left, self.outer)
         self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
 
     def _open_first(self):
         return ways(self.parameters)
 
+    def rebuild(self) -> None:
+        parameters, last = self.parameters, self.parameters.layers - 1
+        self.inputs, features = all_copies(parameters, self.tokens)
+        kind = parameters.precision if self.energy_name == "norm" else features.dtype
+        to_output = torch.cat([square.to_output for square in self.squares])
+        self.outer, self.to_output = parameters.mixing[last].to(kind), to_output.T.to(kind)
+        # What the features read of tokens and of the first square alone.
+        self.direct = features.clone()
+        for chain in torch.arange(len(features)).split(1):
+            self.direct[chain] -= self._products(chain) @ to_output
+        self.features, self.states = features.to(kind), [*self.inputs, self.direct]
+        self.scores = self._scores(self.features, self.tokens)
+
+    def _products(self, chains: Tensor) -> Tensor:
+        """sum_k A_jk u_jk (x) u_jk (n, L, squares d^2) of the current states."""
+        squares, _, length, _, rank = self.inputs.shape
+        products = self.inputs.new_empty(len(chains), length, squares, rank, rank)
+        given = chains, self.inputs, self.parameters.mixing[-1], products
+        squares_of(*map(Tensor.numpy, given))
+        return products.flatten(2)
+
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         if not self.scores_first:
             return super()._propose(chains, positions, proposals)
         moves = (chains, positions, proposals)
-        deltas, rises, ratios = self._run(*moves)
-        return ratios, (*moves, rises, ratios, *deltas)
+        *changes, ratios, _ = self._run(*moves)
+        return ratios, (*moves, None, None, *changes)
 
     def _changes(self, chains, tokens, positions, proposals):
-        deltas, rises, _ = self._run(chains, positions, proposals)
-        return list(deltas), rises
+        *changes, _, products = self._run(chains, positions, proposals)
+        return changes, self._features(chains, changes[-1], products)
 
-    def _run(self, *moves: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Changes of the states (squares, n, L, L, d) and of the features (n, L, d), and, where
-        scores come first, the ratios (n,), for which those features are not completed."""
-        squares, _, *shape = self.inputs.shape
-        deltas = self.inputs.new_empty(squares, len(moves[0]), *shape)
-        rises, ratios = deltas.new_empty(len(moves[0]), *shape[1:]), deltas.new_empty(len(moves[0]))
-        given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios)
+    def _features(self, chains: Tensor, rises: Tensor, products: Tensor) -> Tensor:
+        direct = (self.direct[chains] + rises).to(products.dtype)
+        return direct.add_(product(products, self.to_output))
+
+    def _run(self, *moves: Tensor) -> list[Tensor]:
+        """Changes of the states: of each square's (n, L, L, d) and of `direct` (n, L, d). Then the
+        ratios (n,), where scores come first, or else the products (n, L, squares d^2)."""
+        squares, _, length, _, rank = self.inputs.shape
+        deltas = self.inputs.new_empty(squares, len(moves[0]), length, length, rank)
+        rises = deltas.new_empty(len(moves[0]), length, rank)
+        ratios = deltas.new_empty(len(moves[0]))
+        count = 0 if self.scores_first else len(moves[0])
+        products = self.outer.new_empty(count, length, squares, rank, rank)
+        given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios, products)
         deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
-        return deltas, rises, ratios
+        return [*deltas, rises, ratios, products.flatten(2)]
 
-    def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
-        if self.scores_first:
-            mixing, *_, to_output, _, _, _ = self._arrays
-            given = map(Tensor.numpy, (chains, self.inputs, torch.stack(changes)))
-            complete_rises(*given, mixing, to_output, features.numpy())
-            features += self.features[chains]
-            tokens = self.tokens[chains].scatter(1, positions[:, None], proposals[:, None])
-            scores = self._scores(features, tokens)
-        super()._take(chains, positions, proposals, features, scores, *changes)
+    def _take(self, accepted, chains, positions, proposals, features, scores, *changes) -> None:
+        if not self.scores_first:
+            super()._take(accepted, chains, positions, proposals, features, scores, *changes)
+            return
+        old = self.features[chains], self.scores[chains]
+        super()._take(accepted, chains, positions, proposals, *old, *changes)
+        chains = chains[accepted]
+        squares = product(self._products(chains), self.to_output)
+        self.features[chains] = self.direct[chains] + squares
+        self.scores[chains] = self._scores(self.features[chains], self.tokens[chains])
+
+    def _add(self, accepted: Tensor, chains: Tensor, changes) -> None:
+        for state, change in zip(self.states, changes, strict=True):
+            add_changes(*map(Tensor.numpy, (chains, accepted, change, state)))
