@@ -116,7 +116,6 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             ["models.many-body-n3.init_scale", "2", "3 layers"],
         ),
         ("models.many-body-n3.rank", 3, ["models.many-body-n3.init_scale", "rank 3"]),
-        ("models.many-body-n3.training.hold", 20001, ["hold", "20001", "20000"]),
         ("models.many-body-n3.training.batch", 2561, ["many-body-n3.training.batch", "take 2560"]),
         ("models.many-body-true.order", 3, ["many-body-true.order", "3", "of order 4"]),
         ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
