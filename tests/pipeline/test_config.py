@@ -110,11 +110,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("sources.many-body.couplings.vectors", 0, ["sources.many-body.couplings.vectors", "0"]),
         ("sources.many-body.couplings.probability", 1, ["couplings.probability", "1"]),
         ("sources.many-body.logit_scale", 0, ["sources.many-body.logit_scale", "0"]),
-        (
-            "models.many-body-n3.init_scale",
-            [0.2, 0.4],
-            ["models.many-body-n3.init_scale", "2", "3 layers"],
-        ),
+        ("models.many-body-n3.init_scale", [0.2], ["models.many-body-n3.init_scale", "a number"]),
         ("models.many-body-n3.rank", 3, ["models.many-body-n3.init_scale", "rank 3"]),
         ("models.many-body-n3.training.batch", 2561, ["many-body-n3.training.batch", "take 2560"]),
         ("models.many-body-true.order", 3, ["many-body-true.order", "3", "of order 4"]),

@@ -43,9 +43,9 @@ class Factored(Block):
     attention: Literal["free", "softmax"] = key(
         "free weights (where nothing is said), or softmax, positive with row sums 1.", "free"
     )
-    init_scale: Positive | Annotated[list[Positive], Field(min_length=1)] = key(
-        "Scale g of uniform initial values within g sqrt(3/N), N = L or |V|: one, or one for each "
-        "layer. Normal, as in the language models, where nothing is said.",
+    init_scale: Positive = key(
+        "Scale g of uniform initial values within g sqrt(3/N), N = L or |V|. Normal, as in the "
+        "language models, where nothing is said.",
         None,
     )
 
@@ -59,15 +59,6 @@ class Factored(Block):
         Condition("init_scale", None, {"heads": "full"}, "which start from zero"),
         Condition("init_scale", None, {"rank": given}, "but uniform initial values are of full V"),
     )
-
-    def problems(self):
-        if isinstance(self.init_scale, list) and len(self.init_scale) != self.layers:
-            yield self.refused(
-                "init_scale",
-                "one scale for each",
-                "list them, or give one number for all",
-                f" for {self.layers} layers",
-            )
 
 
 class Transformer(Block):
