@@ -174,8 +174,15 @@ def outputs(path: Path) -> tuple[str, int]:
     return printed, sum("image/png" in output.get("data", ()) for output in found)
 
 
+def notebooks() -> list:
+    """All notebooks; of them one is quick enough for every run."""
+    names = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+    slow = [name for name in names if name != "couplings.ipynb"]
+    return ["couplings.ipynb", *(pytest.param(name, marks=pytest.mark.slow) for name in slow)]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")))
+@pytest.mark.parametrize("name", notebooks())
 def test_a_notebook_runs_with_what_is_installed_and_says_what_it_said(installed, tmp_path, name):
     execute = str(NOTEBOOKS / "execute.py")
     ran = run(installed, tmp_path, execute, str(NOTEBOOKS / name), str(tmp_path / name))
