@@ -34,7 +34,7 @@ def test_what_fits_together_passes(changes):
         ),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),
-        ({"energy": "reference", "model": "n4"}, ["paths: found None", "such as 4"]),
+        ({"energy": "reference", "model": "n4"}, ["paths: missing", "such as 4"]),
         ({"energy": "reference", "paths": 4}, ["paths: found 4", "leave it out"]),
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
         (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),

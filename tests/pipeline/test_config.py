@@ -135,7 +135,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
         ("models.potts-map.heads", "full", ["training.optimizer.couplings", "gremlin or plmdca"]),
         ("models.family-map.heads", 8, ["couplings: found gremlin", "or take heads full"]),
-        ("models.many-body-n3-adamw.heads", "full", ["couplings: found None", "gremlin or plmdca"]),
+        ("models.many-body-n3-adamw.heads", "full", ["couplings: missing", "gremlin or plmdca"]),
         ("models.family-map.layers", 2, ["layers: found 2 with heads full", "expected 1"]),
         (
             "models.family-map.training.optimizer.couplings",

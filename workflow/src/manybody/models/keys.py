@@ -35,9 +35,10 @@ class Factored(Block):
         "exact bounds the order; paper adds LayerNorm, and the order is nominal."
     )
     heads: Count | Literal["full"] = key(
-        "Number of heads in each layer, 1 where nothing is said; full, for one layer, where each "
-        "pair of sites has a |V| x |V| block of couplings of its own, without heads. With "
-        "`training.optimizer.couplings` a number N is short for full and optimizer.heads: N.",
+        "Number of heads in each layer, 1 where nothing is said; several have full matrices. full, "
+        "for one layer, is where each pair of sites has a |V| x |V| block of couplings of its own, "
+        "without heads. With `training.optimizer.couplings` a number N is short for full and "
+        "optimizer.heads: N.",
         1,
     )
     attention: Literal["free", "softmax"] = key(
@@ -53,7 +54,7 @@ class Factored(Block):
         Condition("bias", (True, False), {"layers": other_than(1)}, expected="true or false"),
         Condition("heads", 1, {"variant": "paper"}, "which has one head"),
         Condition("layers", 1, {"heads": "full"}),
-        Condition("rank", None, {"heads": "full"}),
+        Condition("rank", None, {"heads": other_than(1)}, "where values are full", "null"),
         Condition("bias", "site", {"heads": "full"}),
         Condition("attention", "free", {"heads": "full"}),
         Condition("init_scale", None, {"heads": "full"}, "which start from zero"),

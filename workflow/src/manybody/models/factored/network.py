@@ -45,8 +45,8 @@ class Factored(Model):
     `mixing` has A in either case. A masked token is zero, so that in one layer the diagonal is a
     slack entry: what it takes, the row sum over the other positions lacks (potts, section 2).
 
-    With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
-    L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
+    With `heads` = H > 1 (`exact` with full values only) a layer is sum_h A^h x V^h and the lists
+    hold stacks: (H, L, L) and (H, |V|, |V|). The order does not change.
 
     `init_scale` is the scale g: A is then uniform in +-g sqrt(3 / L) and V, which must be full, in
     +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the scale that suits text.
@@ -79,10 +79,10 @@ class Factored(Model):
                 f"factored: rank {rank} is above |V| = {vocabulary}; "
                 "lower it, or give null for full values"
             )
-        if heads > 1 and variant != "exact":
+        if heads > 1 and (variant, rank) != ("exact", None):
             raise ValueError(
-                f"factored: heads is {heads}, but variant {variant!r} has one head; "
-                "choose variant exact, or heads 1"
+                f"factored: heads is {heads}, but variant {variant!r} with rank {rank} has one "
+                "head; choose variant exact with rank null, or heads 1"
             )
         if bias == "site" and layers > 1:
             raise ValueError(
@@ -117,7 +117,7 @@ class Factored(Model):
                 for scale in scales
             )
             self.right = nn.ParameterList(
-                torch.randn(*each, rank, vocabulary) for _ in range(layers) if rank is not None
+                torch.randn(rank, vocabulary) for _ in range(layers) if rank is not None
             )
         biases = (length, vocabulary) if bias == "site" else (vocabulary,)
         self.bias = nn.Parameter(torch.zeros(biases)) if bias else None
