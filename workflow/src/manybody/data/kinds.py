@@ -278,8 +278,8 @@ class TreeSource(Drawn):
         "whole tree."
     )
     vocabulary: int = key("Symbols q = |V|, of leaves and other nodes.", ge=2, le=16)
-    rules: nearest_of(RandomRules, TensorFile) = key(
-        "Probabilities of the pairs of children of each symbol (q, q, q), random or of a file."
+    rules: RandomRules = key(
+        "Random probabilities of the pairs of children of each symbol (q, q, q)."
     )
     seed: Seed = key("Draws the rules, and the sequences of each level.")
 
