@@ -190,16 +190,6 @@ def test_stored_colours_are_the_default_draw():
     assert stored.max() == np.diag(stored).max()
 
 
-def test_signs_are_drawn_on_the_contact_map():
-    source = {**POTTS, "length": 20, "couplings": "signs"}
-    found = interactions(source)(1.0).couplings
-    np.testing.assert_array_equal(np.abs(found), contact_map(20))
-    negative = (found < 0).sum() // 2
-    assert 8 < negative < 31
-    other = interactions({**source, "seed": 1})(1.0).couplings
-    assert (other != found).any()
-
-
 def test_ordered_starts_share_the_best_colours():
     model = interactions({**POTTS, "colours": "standard"})(1.0)
     assert ordered(model, 7)[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0]

@@ -181,9 +181,8 @@ class PottsSource(Sampled):
     module = "manybody.data.potts"
     package_files = ("potts_colours.json",)
     kind: Literal["potts"]
-    couplings: Literal["contact-map", "signs"] | TensorFile = key(
-        "Interaction J of the sites; contact-map is positive with row sums 1; signs is the same "
-        "with random signs, which is glassy and refused at low temperatures."
+    couplings: Literal["contact-map"] | TensorFile = key(
+        "Interaction J of the sites; contact-map is positive with row sums 1."
     )
     colours: Literal["stored", "standard"] | nearest_of(Gaussian, TensorFile) = key(
         "Interaction U of the colours; the stored Gaussian draw of 20 colours, the identity "

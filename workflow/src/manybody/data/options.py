@@ -88,7 +88,7 @@ class Sampled(Drawn):
     conditionals = (HAMILTONIAN, "manybody.data.hamiltonian")
     length: Several = key("Sites L, at least the order of the interaction.")
     vocabulary: int = key("Colours |V|.", ge=2, le=64)
-    seed: Seed = key("Draws J, its signs or U, and the chains.")
+    seed: Seed = key("Draws J or U, and the chains.")
 
 
 class Vectors(Block):

@@ -24,7 +24,8 @@ from manybody.data.hamiltonian import Hamiltonian, field_scale
 from manybody.data.many_body import own_tensor, self_test, tested_splits, write_splits
 from manybody.io.seeds import streams_of
 
-STREAMS = ("signs", "search", "refine", "check", "energy", *SPLITS)
+# Numbers follow from the place of a name; nothing is drawn from the first any more.
+STREAMS = ("unused", "search", "refine", "check", "energy", *SPLITS)
 STORED = Path(__file__).with_name("potts_colours.json")
 SHORTEST = 4  # sites that a contact map needs
 SETTLED = 1e-9  # largest deviation of a row sum of J from 1
@@ -182,12 +183,7 @@ def _couplings(source: dict) -> np.ndarray:
     interaction, length = source["couplings"], source["length"]
     if isinstance(interaction, dict):
         return own_tensor("couplings", interaction["file"], (length, length))
-    found = contact_map(length)
-    if interaction == "signs":
-        rng = np.random.default_rng(streams_of(source["seed"], STREAMS)["signs"])
-        signs = np.triu(rng.choice([-1.0, 1.0], size=found.shape), 1)
-        found *= signs + signs.T
-    return found
+    return contact_map(length)
 
 
 def _colours(source: dict) -> np.ndarray:

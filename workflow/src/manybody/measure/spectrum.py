@@ -29,7 +29,6 @@ from manybody.measure import flips
 from manybody.measure.flips import Conditionals
 from manybody.models.base import Model
 
-LAWS = ("text", "unigram", "model")
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
 # Replicates are kept for so many different numbers of blocks, each of which comes again with the
@@ -101,8 +100,8 @@ def spectrum(
     value + 3 se), or `no spectrum yet`, replicates (of M_k: its values with the blocks drawn anew,
     of all models on the same tokens alike). `differing` is the share of positions where r_j != s_j.
 
-    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, for an
-    unknown distribution, and for a `degree` that the model may exceed.
+    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for a
+    `degree` that the model may exceed.
     """
     own = model.model if isinstance(model, Conditionals) else model
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
@@ -216,8 +215,6 @@ class Draws:
         tokens = np.asarray(tokens, np.int64)
         self.model, self.seed, self.profile = model, seed, None
         self.chunk = 16 if model.causal else 64
-        if law not in LAWS:
-            raise Refusal(f"found {law!r}; expected one of {', '.join(LAWS)}", "law")
         if tokens.ndim != 2 or len(tokens) < 4 or tokens.shape[1] < 2:
             raise Refusal(
                 f"found sequences of shape {tokens.shape}; expected (B, L) with at least 4 blocks, "

@@ -55,7 +55,7 @@ class Model(nn.Module):
     @property
     def feature_size(self) -> int:
         """d, the numbers that the head reads of one copy."""
-        return self.about.feature_size or self.output.in_features
+        return self.about.feature_size or self.readout[0].shape[1]
 
     @property
     def work_size(self) -> int:

@@ -90,29 +90,22 @@ def learn(
     nearest to the start's; A and V are moved by the chain rule.
 
     A run that was killed goes on from `out/resume`, to the same model; the model does not depend
-    on `threads`. `Refusal` for sequences or numbers that do not fit.
+    on `threads`. `Refusal` for weights or a number of chains that do not fit.
     """
     settings = dict(
         target=target, slope=list(slope), ridge=ridge, rate=rate, chains=chains, sweeps=sweeps,
         tested=tested, updates=updates, heads=heads, seed=seed,
     )  # fmt: skip
     weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
-    _check(model, np.asarray(tokens), weights, settings)
+    _check(tokens, weights, settings)
     out = Path(out)
     with lease(out):
         return _Learning(model, np.asarray(tokens), weights, out, settings, threads).run(label)
 
 
-def _check(model: PairModel, tokens: np.ndarray, weights: np.ndarray, settings: dict) -> None:
-    if tokens.ndim != 2 or tokens.shape[1] != model.length:
-        raise Refusal(f"tokens: shape {tokens.shape}, expected (N, {model.length}), as the model")
-    if tokens.min() < 0 or tokens.max() >= model.vocabulary:
-        raise Refusal(
-            f"tokens: {tokens.min()} to {tokens.max()}, expected 0 to {model.vocabulary - 1}, the "
-            "colours of the model"
-        )
+def _check(tokens: np.ndarray, weights: np.ndarray, settings: dict) -> None:
     # At a sum of 1 the pseudocount leaves nothing of the data.
-    if weights.shape != tokens.shape[:1] or not (weights >= 0).all() or weights.sum() < LEAST:
+    if weights.shape != (len(tokens),) or not (weights >= 0).all() or weights.sum() < LEAST:
         raise Refusal(
             f"weights: {weights.sum():.3g} effective sequences; expected a weight for each, none "
             f"below 0, and their sum at least {LEAST:g}"

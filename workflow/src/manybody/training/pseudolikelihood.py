@@ -10,15 +10,15 @@ Repeated sequences are collapsed to one with the sum of their weights.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from threadpoolctl import threadpool_limits
 
 from manybody.training import pair_fit, pseudolikelihood_loops as pseudolikelihood
+from manybody.training.descent import each
 
 HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
 
@@ -225,19 +225,14 @@ def _pass(
     of_values = np.empty((length, heads, vocabulary, vocabulary))
     of_fields = np.empty((length, vocabulary))
 
-    def part(first: int, last: int) -> None:
+    def part(ends: tuple[int, int]) -> None:
         pseudolikelihood.factored(
-            first, last, *counted.arrays, model.attention, values, model.fields, gradients, sites,
-            found if single else np.zeros_like(found), of_attention, of_values, of_fields,
+            *ends, *counted.arrays, model.attention, values, model.fields, gradients, sites,
+            found if threads == 1 else np.zeros_like(found), of_attention, of_values, of_fields,
         )  # fmt: skip
 
-    single = threads == 1
-    if single:
-        part(0, length)
-    else:
-        edges = [length * t // threads for t in range(threads + 1)]
-        for _ in _pool(threads).map(part, edges[:-1], edges[1:]):
-            pass
+    edges = [length * t // threads for t in range(threads + 1)]
+    each(threads, part, pairwise(edges))
     total = float(sites.sum())
     if not gradients:
         return total, None
@@ -250,8 +245,3 @@ def split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]
     ends = np.cumsum([np.prod(shape) for shape in shapes])
     parts = zip(np.split(vector, ends[:-1]), shapes, strict=True)
     return [part.reshape(shape) for part, shape in parts]
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="sites")

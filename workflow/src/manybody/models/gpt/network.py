@@ -45,10 +45,6 @@ class Gpt(Model):
     def activation_size(self) -> int:
         return self.length * max(self.vocabulary, self.decoder.config.intermediate_size)
 
-    @property
-    def feature_size(self) -> int:
-        return self.decoder.config.hidden_size
-
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|) of the token after each of `tokens` (B, T), T <= L."""
         if mask is not None:

@@ -43,10 +43,6 @@ class Interpolated(Model):
     def activation_size(self) -> int:
         return self.size
 
-    @property
-    def feature_size(self) -> int:
-        return self.size
-
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 2 as it is written, and any number of masks."""
         maps, sent = self._maps(tokens, mask)
