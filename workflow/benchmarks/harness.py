@@ -46,7 +46,7 @@ def peak_flops(size: int = 1024, trials: int = 20) -> float:
     precision, as chains take them."""
     import torch
 
-    from manybody.sampling.factored.copies import product
+    from manybody.models.linear import linear
 
     rows = torch.ones(size, size)
     return 2.0 * size**3 / min(seconds(product, rows, rows) for _ in range(trials))
