@@ -10,6 +10,7 @@ from torch.nn import functional
 SMALL = 2**20  # multiplications, for which a call takes as long as the product
 # Not part of torch's interface, so that a version may lack it.
 ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+PRODUCTS = [torch.ops.mkldnn._linear_pointwise] if ONEDNN else []
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -30,7 +31,7 @@ def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    return PRODUCTS[0](rows, weight, bias, "none", [], "")
 
 
 class _Linear(torch.autograd.Function):
