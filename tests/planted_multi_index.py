@@ -98,8 +98,6 @@ def thresholds(**changes):
         .add("alpha_1", "self-consistent", skips, 0.7194, 5e-4)
         .add("alpha_1", "literal", skips, 1 / 6)
         .add("alpha_1 difference", "c = 1", skips, 1e-5, 1e-4)
-        .add("first order", "", skips, np.less(skips, 0.05))
-        .add("transition", "", [0.01, 0.04], [0.275, 0.258])
     )
 
 

@@ -14,7 +14,7 @@ QUANTITIES = {
     "state-evolution": "overlap, overlap informed, error plug-in, error posterior mean, "
     "threshold, converged",
     "layer-2-held": "fixed, converged",
-    "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged, first order",
+    "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged",
     "three-layers": "overlap, error plug-in, threshold, converged",
     "untied": "threshold, converged",
     "gamp-in-time": "M11, M22, Q11, Q22, M12, M21, Q12, cosine 1, cosine 2, error plug-in, "
