@@ -209,9 +209,7 @@ def of_figure_4(block=BLOCK, **settings):
 
 def of_figure_1(block=BLOCK, claims_reported_by=None, **settings):
     """Tables of figure 1."""
-    keys = {
-        key: block[key] for key in ("evaluation", "ladder", "control", "palette") if key in block
-    }
+    keys = {key: block[key] for key in ("evaluation", "ladder", "control")}
     return fig1.tables_of(student(**settings), fig1.Block.model_validate(keys), claims_reported_by)
 
 

@@ -286,17 +286,6 @@ def test_x_of_figure_1_is_epochs_of_200_steps():
     assert planted.of_figure_1().drawn["x"].max() == pytest.approx(STEPS[-1] / 200)
 
 
-def test_one_colour_of_the_config_changes_one_series():
-    blocks = (BLOCK, BLOCK | {"palette": {"n4": "#123456"}})
-    plain, changed = (fig1.draw(planted.of_figure_1(block)).axes[0].lines for block in blocks)
-    differing = {
-        one.get_label(): two.get_color()
-        for one, two in zip(plain, changed, strict=True)
-        if one.get_color() != two.get_color()
-    }
-    assert differing == {"n = 4, order 9": "#123456"}
-
-
 # --- From files ----------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ OPTIONAL = re.compile(
     r"|spectra\.[^.]+\.(anchored|bounded|passage)|figures\.simplicity\.spectrum\.(generators|laws)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
-    r"|figures\..*\.(seeds|palette|protocols|exact|wide_generator|early_stopped|twins"
+    r"|figures\..*\.(seeds|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|chain_inits|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
     r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
     r"|sources\.potts\.temperature\.hamming"
@@ -37,7 +37,7 @@ REQUIRED_ANYWAY = re.compile(
     r"|figures\.simplicity\.fig2\.(networks|protocols)\[\d+\]\.seeds"
 )
 FREE_TEXT = re.compile(
-    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*|.*\.palette\..*"
+    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*"
 )
 
 # What the default config leaves out: the other kinds of corpora, sources, theory and figures.

@@ -8,6 +8,7 @@ import pandas as pd
 from manybody import models
 from manybody.io.options import Condition, given, key, other_than
 from manybody.papers import claims as records, style
+from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.students import (
@@ -15,7 +16,7 @@ from manybody.papers.simplicity.students import (
     Evaluation,
     Kept,
     Pair,
-    StudentFigure,
+    StudentBlock,
     StudentInputs as Inputs,
     Target,
     Targets,
@@ -28,7 +29,7 @@ STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
 
 
-class Block(StudentFigure):
+class Block(StudentBlock, Figure):
     """Losses on the clones against the step, accuracy, and late losses."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)
@@ -82,7 +83,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         (block.wide, WIDE, "\nwide", True),
     ):
         if name:
-            named.append(learning.Series.of(student, name, looks, block.palette, note, rank))
+            named.append(learning.Series.of(student, name, looks, note, rank))
     series = {one.target: (one, _rows(student, one)) for one in named}
     when = block.late_steps[0], block.late_steps[-1]
     controls = {

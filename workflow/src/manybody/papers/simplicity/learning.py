@@ -81,13 +81,11 @@ class Series(NamedTuple):
         student: Evaluated,
         target: str,
         looks: dict,
-        palette: dict[str, str],
         note: str = "",
         rank: bool = False,
     ) -> "Series":
-        """palette: colours by target, where they differ from those of the orders."""
         document = student.targets[target]
-        colour = palette.get(target, style.colour(document))
+        colour = style.colour(document)
         looks = looks | {"color": colour, "markeredgecolor": colour}
         return cls(target, labels.target(document, rank), labels.short(document) + note, looks)
 
@@ -107,7 +105,7 @@ class Series(NamedTuple):
 def ladder(student: Evaluated, block) -> list[Series]:
     """The clones of a block's ladder from low to high order, then original text."""
     named = [*((name, LADDER) for name in block.ladder), (block.control, CONTROL)]
-    return [Series.of(student, name, looks, block.palette) for name, looks in named]
+    return [Series.of(student, name, looks) for name, looks in named]
 
 
 def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
