@@ -75,7 +75,6 @@ BLOCK = dict(
     early_stopped="n4-early",
     wide="n2-wide",
     norm=["n2-norm", "n4-norm", "bert-norm"],
-    chain_inits=["n4-70", "n4-unigram"],
 )
 STUDENT = dict(description=BERT, source="docs", seed=0)
 HISTORY = pd.DataFrame({"step": [0, 3000], "epoch": [0.0, 15.0], "loss": [6.0, 1.8]})

@@ -27,7 +27,7 @@ OPTIONAL = re.compile(
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
     r"|figures\..*\.(seeds|protocols|exact|wide_generator|early_stopped|twins"
-    r"|wide|norm|chain_inits|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
+    r"|wide|norm|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
     r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
     r"|sources\.potts\.temperature\.hamming"
 )

@@ -233,7 +233,7 @@ def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Compariso
     for pair in block.pairs:
         fewer, more = (student.targets[target]["sweep"] for target in pair)
         label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
-        yield from learning.similar_losses(label, student, *pair, block.control, paired=True)
+        yield from learning.similar_losses(label, student, *pair, block.control)
 
 
 def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:

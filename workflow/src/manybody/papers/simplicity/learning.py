@@ -20,7 +20,7 @@ from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
-SIMILAR = 0.02  # relative difference of losses that count as equal (sweeps, starts)
+SIMILAR = 0.02  # relative difference of losses that count as equal
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
@@ -46,10 +46,6 @@ STATEMENTS = {  # by name: the statement, and what its comparisons must show
     "norm-score": (
         "With clones by the norm score low orders are learned first too",
         "higher orders saturate later, and fall on while the lowest rests",
-    ),
-    "starts": (
-        "Losses on clones from text and from noise agree",
-        f"the losses differ by less than {SIMILAR:.0%} at a checkpoint",
     ),
 }
 
@@ -197,19 +193,19 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
 
 
 def similar_losses(
-    label: str, student: Evaluated, first: str, second: str, control: str, paired: bool
+    label: str, student: Evaluated, first: str, second: str, control: str
 ) -> Iterator[Comparison]:
     """second / first - 1 of two targets' losses at each checkpoint after the plateau.
 
-    Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
-    is the same chain, else as of two independent sets.
+    Losses are averaged over seeds. Row i of both targets is the same chain, so that errors are over
+    sequences within pairs.
     """
     losses, curves = student.losses, student.curves
     end = plateau_end(curves, control)
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
         one, two = (tables.select(losses, target, step) for target in (first, second))
-        (loss, error), (other, other_error) = (mean_loss(sums) for sums in (one, two))
-        error = tables.paired_difference(one, two)[1] if paired else math.hypot(error, other_error)
+        (loss, _), (other, _) = (mean_loss(sums) for sums in (one, two))
+        error = tables.paired_difference(one, two)[1]
         where = f"{label}, step {step}: relative difference"
         yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)
