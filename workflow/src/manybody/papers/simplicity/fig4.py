@@ -52,7 +52,7 @@ class Tables:
     """The rows that are drawn, and comparisons by the claim that they decide.
 
     series: by target its name and looks, with its rows. paper: of what the paper says. by_norm: of
-    the ladder by the norm score. pairs: clones of equal loss and different order.
+    the ladder by the norm score. pairs: of clones of equal loss and different order.
     """
 
     drawn: pd.DataFrame
@@ -61,7 +61,7 @@ class Tables:
     series: dict[str, tuple[learning.Series, pd.DataFrame]]
     paper: dict[str, list[records.Comparison]]
     by_norm: list[records.Comparison]
-    pairs: list[comparison.Compared]
+    pairs: list[records.Comparison]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
