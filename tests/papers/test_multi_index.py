@@ -49,7 +49,7 @@ def test_a_figure_has_its_claims_and_a_short_caption(name, tmp_path):
         ("fig1/last-layer-first", "regularised", ("threshold", 0.2, {"series": "alpha_1"})),
         ("fig1/alpha-1-over-c", "thresholds", ("alpha_1 difference", 500, {"x": 2})),
         ("fig3/public-overlaps", "deep_regularised", ("overlap", 1.2, {"series": "Q33", "x": 0.5})),
-        ("fig3/last-layer-first", "untied", ("threshold", 0.2, {"series": "L = 2 first"})),
+        ("fig3/last-layer-first", "deep", ("threshold", 0.2, {"series": "alpha_1"})),
         ("fig5/layer-2-helps", "fixed_overlap", ("fixed", 0.3, {"x": 0.999})),
     ],
 )  # fmt: skip
@@ -253,9 +253,8 @@ def test_points_that_did_not_converge_are_marked(tmp_path):
     apart = style.series(frame, "a", "GAMP cosine² of layer 1, not converged")
     assert apart["x"].tolist() == [0.9]
     assert 0.9 not in style.series(frame, "b", "GAMP plug-in error")["x"].tolist()
-    made = dict(deep=planted.deep(failed=(1.0,)), untied=planted.untied(c_two=0.0))
-    frame = planted.of("fig3", tmp_path, **made).drawn
-    assert failed_x(frame) == {"a": {1.0}, "b": {1.0}, "c": {2.0}}
+    frame = planted.of("fig3", tmp_path, deep=planted.deep(failed=(1.0,))).drawn
+    assert failed_x(frame) == {"a": {1.0}, "b": {1.0}}
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     assert failed_x(planted.of("fig5", tmp_path, fixed_overlap=made).drawn) == {"": {0.95}}
 
