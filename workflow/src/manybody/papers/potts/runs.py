@@ -19,9 +19,7 @@ from manybody.papers.saturation import SATURATION, saturation
 from manybody.papers.style import points
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
-ENOUGH = 2e-3  # nats per token, by which more steps may lower the end
 FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
-LENGTH = ("steps", "checkpoints", "validation")  # of a recipe: what more steps change
 
 
 @dataclass
@@ -60,13 +58,11 @@ class Candidate:
 
 @dataclass
 class Entry:
-    """An architecture, or a value of a, with the recipes that were tried for it; `longer`: one of
-    them with more steps, which shows whether the others were enough."""
+    """An architecture, or a value of a, with the recipes that were tried for it."""
 
     label: str
     candidates: list[Candidate]
     a: float = math.nan
-    longer: Candidate | None = None
 
     @cached_property
     def best(self) -> Candidate:
@@ -243,34 +239,6 @@ def along_interpolation(data: Data) -> list[Comparison]:
     return [_difference(label, *pair) for label, pair in pairs.items()]
 
 
-def searched(data: Data) -> list[Comparison]:
-    """The best learning rate of each architecture against the ends of the range that was tried."""
-    found = []
-    for entry in data.entries:
-        name = entry.best.recipe["optimizer"]["name"]
-        rates = {one.rate for one in entry.candidates if one.recipe["optimizer"]["name"] == name}
-        if len(rates) > 1:
-            label = f"{entry.label}: best rate of {len(rates)}"
-            # The outermost rates themselves lie outside.
-            region = math.nextafter(min(rates), math.inf), math.nextafter(max(rates), -math.inf)
-            found.append(Comparison(label, entry.best.rate, 0.0, region))
-    return found
-
-
-def longer(data: Data) -> list[Comparison]:
-    """Drops of the loss by more steps, of recipes that differ from the best in nothing but their
-    length: a cosine is flat at its end, arrived or not."""
-    found = []
-    for entry in data.architectures:
-        more = entry.longer.recipe if entry.longer else {}
-        keys = {*more, *entry.best.recipe} - {*LENGTH}
-        if more and all(entry.best.recipe.get(key) == more.get(key) for key in keys):
-            drop = mean(entry.best.ends - entry.longer.ends)
-            label = f"{entry.label}: drop of the loss by {more['steps']} steps"
-            found.append(records.below(label, drop.value, drop.error, ENOUGH, runs=drop.runs))
-    return found
-
-
 def read(inputs, block) -> Data:
     """The runs that the block of a figure names, of the files of its inputs."""
     from manybody.io import sequences
@@ -287,9 +255,8 @@ def read(inputs, block) -> Data:
     def candidate(model: str, seeds: list[int]) -> Candidate:
         return Candidate(model, {seed: run(model, seed, model) for seed in seeds})
 
-    def entry(part, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
+    def entry(part, label: str, a: float = math.nan) -> Entry:
         made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
-        made.longer = candidate(longer, part.seeds) if longer else None
         for seed, found in made.runs.items():
             if (made.best.model, seed) in mapped:
                 found.maps = read_maps(mapped[made.best.model, seed])
@@ -301,7 +268,7 @@ def read(inputs, block) -> Data:
         hamiltonian=Hamiltonian.load(inputs.hamiltonian.file()),
         repeated=sequences.Sequences.open(inputs.sequences.file()).about["repeated"],
         optimum=run(block.optimum, 0, ""),
-        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
+        architectures=[entry(part, part.label) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
 
