@@ -120,6 +120,7 @@ def test_thresholds_are_named_after_the_layer_that_they_are_of(monkeypatch):
     assert rows["alpha_2", "exact", 2.0] < rows["alpha_1", "self-consistent", 2.0]
     assert rows["alpha_2 difference", "c = 0.8", 0.8] == 0
     assert rows["alpha_1 difference", "c = 2", 2.0] == 0
+    assert rows["converged", "alpha_1", 2.0] == 1
 
 
 @pytest.mark.long
@@ -129,6 +130,7 @@ def test_differences_of_alpha_1_are_paired_over_scramblings():
     entry = dict(activation="softmax", skips=[0.9, 1.0, 1.1], regulariser=0.0, tolerance_1=1e-6)
     frame, _ = thresholds.compute(entry | dict(points=64, scrambles=6, seed=3, threads=1))
     frame = frame.set_index(["quantity", "series", "x"])
+    assert not frame.loc["converged", "y"].any()  # to a millionth
     for c in (0.9, 1.1):
         apart = frame.loc[("alpha_1 difference", "c = 1", c)]
         own, middle = (frame.loc[("alpha_1", "self-consistent", x)] for x in (c, 1.0))

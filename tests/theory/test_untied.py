@@ -147,8 +147,11 @@ def test_thresholds_at_zero_do_not_hang_on_the_rule(skip):
 
 
 def test_the_table():
-    values = untied.compute(ENTRY)[0].set_index(["series", "x"])["y"]
+    frame = untied.compute(ENTRY)[0].set_index(["series", "x"])
+    values, errors = frame["y"], frame["y_err"]
     assert values["L = 2 last", 4.0] == pytest.approx(0.24021, abs=2e-5)
+    coarse = 1 / untied.eigenvalue(untied.last_layer(4.0)[1])
+    assert errors["L = 2 last", 4.0] == pytest.approx(abs(values["L = 2 last", 4.0] - coarse))
     assert values["L = 1"].tolist() == [5**0.5 - 2] * 2
     # A strong skip leaves one layer.
     assert values["L = 2 last", 1e4] == pytest.approx(values["L = 1", 1e4], abs=2e-6)
