@@ -19,7 +19,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.tables import listed
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.table import Weak, onset, onset_guess, weak_recovery
 
@@ -74,7 +74,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `alpha_2`: exact;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples.
     """
-    rows: list[tuple] = []
+    parts: list[pd.DataFrame] = []
     onsets: list[np.ndarray] = []  # alpha of each scrambling
     layers: list[int] = []
     skips = sorted(entry["skips"])
@@ -91,28 +91,27 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             layers.append(2 - weak.first)
             name = f"alpha_{layers[-1]}"
             converged = float(error < entry["tolerance_1"] * alpha)
-            rows += [
-                (f"alpha_{weak.first + 1}", "exact", skip, weak.alpha, math.nan),
-                (name, "self-consistent", skip, alpha, error),
-                (name, "literal", skip, LITERAL, math.nan),
-                ("converged", name, skip, converged, math.nan),
+            parts += [
+                rows(f"alpha_{weak.first + 1}", "exact", [skip], weak.alpha),
+                rows(name, "self-consistent", [skip], alpha, error),
+                rows(name, "literal", [skip], LITERAL),
+                rows("converged", name, [skip], converged),
             ]
             progress.update(1, c=skip, **{name: alpha})
-    rows += _differences(skips, onsets, layers)
-    return listed(rows, entry, entry["seed"])
+    return joined([*parts, *_differences(skips, onsets, layers)], entry)
 
 
 def _differences(
     skips: Sequence[float], onsets: Sequence[np.ndarray], layers: Sequence[int]
-) -> list[tuple]:
+) -> list[pd.DataFrame]:
     """The self-consistent threshold less that of the same layer at the c closest to 1, scrambling
     by scrambling, whose common noise drops out."""
-    rows = []
+    parts = []
     for layer in sorted(set(layers)):
         same = [k for k, found in enumerate(layers) if found == layer]
         middle = min(same, key=lambda k: abs(math.log(skips[k])))
         for k in same:
             pair = mean_error(onsets[k] - onsets[middle])
-            name = f"alpha_{layer} difference"
-            rows.append((name, f"c = {skips[middle]:g}", skips[k], *pair))
-    return rows
+            of = f"alpha_{layer} difference", f"c = {skips[middle]:g}"
+            parts.append(rows(*of, [skips[k]], *pair))
+    return parts

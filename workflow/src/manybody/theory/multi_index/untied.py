@@ -33,7 +33,7 @@ from scipy.special import expit, logit
 
 from manybody.io.compiled import njit
 from manybody.io.progress import Progress
-from manybody.io.tables import listed
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.channel import share_out
 
 SINGLE_LAYER = math.sqrt(5) - 2
@@ -68,8 +68,8 @@ def first_layer(skip: float, step: float = STEP) -> tuple[np.ndarray, np.ndarray
     share = share * np.exp(-rho) / (4 * math.pi * rho)
     kept = (share > LEAST) & (np.abs(kappa) > 1e-15)
     one, two, share, kappa = (part[kept] for part in (one, two, share, kappa))
-    rows = np.stack([skip + expit(two), -expit(-one), -expit(-two), skip + expit(one)], axis=1)
-    return rows / ((1 + skip) * kappa**2)[:, None], share / np.abs((1 + skip) * kappa**3)
+    inverse = np.stack([skip + expit(two), -expit(-one), -expit(-two), skip + expit(one)], axis=1)
+    return inverse / ((1 + skip) * kappa**2)[:, None], share / np.abs((1 + skip) * kappa**3)
 
 
 def _difference(base: float, apart: np.ndarray) -> np.ndarray:
@@ -182,16 +182,16 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     entry: the keys of `config.theory.Untied`. Quantity `threshold`, x = c, of `L = 1` and
     `L = 2 last`, the last of two layers. y_err: what a finer rule changes.
     """
-    rows = []
+    parts = []
     with Progress(len(entry["skips"]), "skips", "untied weights") as progress:
         for skip in map(float, entry["skips"]):
             coarse, fine = (
                 1 / eigenvalue(last_layer(skip, *rule, entry["threads"])[1])
                 for rule in ((STEP, GRID), (FINE, FINE_GRID))
             )
-            rows += [
-                ("threshold", "L = 1", skip, SINGLE_LAYER, 0.0),
-                ("threshold", "L = 2 last", skip, fine, abs(fine - coarse)),
+            parts += [
+                rows("threshold", "L = 1", [skip], SINGLE_LAYER, 0.0),
+                rows("threshold", "L = 2 last", [skip], fine, abs(fine - coarse)),
             ]
             progress.update(1)
-    return listed(rows, entry, 0)
+    return joined(parts, entry)
