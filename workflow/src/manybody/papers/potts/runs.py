@@ -50,11 +50,6 @@ class Candidate:
     def recipe(self) -> dict:
         return next(iter(self.runs.values())).about["recipe"]
 
-    @property
-    def rate(self) -> float:
-        """Learning rate; NaN for a fit, which has none."""
-        return float(self.recipe.get("learning_rate", math.nan))
-
 
 @dataclass
 class Entry:
@@ -138,14 +133,6 @@ class Data:
         errors = [self.coupling_error(run.maps[step]).error for step in steps]
         return pd.Series(errors, index=epochs[steps].to_numpy(), dtype=float)
 
-    def end_errors(self, entry: Entry) -> pd.DataFrame:
-        """Errors of the last maps, a row a seed with those of `gauge.CouplingError`."""
-        rows = {
-            seed: self.coupling_error(run.last_map) for seed, run in entry.runs.items() if run.maps
-        }
-        columns = gauge.CouplingError._fields
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
 
 def numbers(data: Data) -> list[pd.DataFrame]:
     """Every recipe that was tried, and errors of the last maps, as panels of their own."""
@@ -154,13 +141,14 @@ def numbers(data: Data) -> list[pd.DataFrame]:
         for candidate in entry.candidates:
             ends = candidate.ends - data.optimum.end
             spread = ends.std(ddof=1) if len(ends) > 1 else math.nan
+            rate = candidate.recipe.get("learning_rate", math.nan)  # a fit has none
             series = f"{entry.label}: {candidate.model}"
-            found.append(
-                points("candidates", series, "mean", [candidate.rate], [ends.mean()], spread)
-            )
-        errors = data.end_errors(entry)
+            found.append(points("candidates", series, "mean", [rate], [ends.mean()], spread))
+        mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
+        errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
-            ends = errors[name].dropna()
+            ends = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
+            ends = ends.dropna()
             found.append(points(panel, entry.label, ends.index, [math.nan] * len(ends), ends))
     return found
 
