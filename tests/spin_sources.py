@@ -54,14 +54,14 @@ def own_files(folder, **named) -> dict:
 
 
 def tensors(length, vocabulary, seed=0):
-    """J, U and h of eq. 1 of docs/science/potts.md, all entries of both signs."""
+    """J and U of eq. 1 of docs/science/potts.md, all entries of both signs."""
     rng = np.random.default_rng(seed)
     couplings, colours = rng.normal(size=(length,) * 2), rng.normal(size=(vocabulary,) * 2)
     couplings = np.triu(couplings, 1)
-    return couplings + couplings.T, colours + colours.T, rng.normal(size=(length, vocabulary))
+    return couplings + couplings.T, colours + colours.T
 
 
-def pair_law(length=5, vocabulary=3, beta=0.4, fields=True) -> Hamiltonian:
+def pair_law(length=5, vocabulary=3, beta=0.4) -> Hamiltonian:
     """The Hamiltonian of these tensors."""
-    couplings, colours, own = tensors(length, vocabulary)
-    return Hamiltonian(couplings, -colours / 2, beta, -own if fields else None)
+    couplings, colours = tensors(length, vocabulary)
+    return Hamiltonian(couplings, -colours / 2, beta)

@@ -5,7 +5,7 @@ from configs import refusal, with_entry
 
 from manybody.pipeline.check import check
 
-PATHS = {"energy": "brook", "paths": 4}
+PATHS = {"energy": "reference", "paths": 4}
 GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
 
 
@@ -34,14 +34,14 @@ def test_what_fits_together_passes(changes):
         ),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),
-        ({"energy": "brook"}, ["paths: found None", "such as 4"]),
+        ({"energy": "reference", "model": "n4"}, ["paths: missing", "such as 4"]),
         ({"energy": "reference", "paths": 4}, ["paths: found 4", "leave it out"]),
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
         (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
         (GPT | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
         (
             {"model": "bert-generator", "precision": "bfloat16"} | PATHS,
-            ["precision: found bfloat16", "energy brook"],
+            ["precision: found bfloat16", "energy reference"],
         ),
     ],
 )

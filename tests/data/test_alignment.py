@@ -352,7 +352,8 @@ def describe(**sizes) -> dict:
 ONE_LAYER = [
     dict(),
     dict(bias=False, heads=3),
-    dict(bias="site", heads=2, rank=2),
+    dict(bias="site", heads=2),
+    dict(bias="site", rank=2),
     dict(bias="site", attention="softmax"),
 ]
 

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from spin_sources import POTTS, check_splits, own_files, pair_law, run, tensors
 
 from benchmarks.potts_sampling import peer_parameters
-from manybody.data import gibbs, pair_gibbs, potts as source_of
+from manybody.data import pair_gibbs, potts as source_of
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import SPLITS, self_test
 from manybody.data.pair_gibbs_loops import REFRESH, refresh, scale
@@ -39,13 +39,12 @@ CHAINS = 20_000
 
 
 def test_energies_of_the_entry_are_those_of_eq_1(tmp_path):
-    couplings, colours, own = tensors(20, 20)
-    files = own_files(tmp_path, couplings=couplings, colours=colours, fields=own)
+    couplings, colours = tensors(20, 20)
+    files = own_files(tmp_path, couplings=couplings, colours=colours)
     model = interactions({**POTTS, "length": 20, "vocabulary": 20, **files})(0.1)
 
     def energy(state):
-        pairs = couplings * colours[np.ix_(state, state)]
-        return -pairs.sum() / 2 - own[np.arange(20), state].sum()
+        return -(couplings * colours[np.ix_(state, state)]).sum() / 2
 
     states = np.random.default_rng(1).integers(0, 20, (5, 20))
     np.testing.assert_allclose(model.energies(states), [energy(s) for s in states], rtol=1e-12)
@@ -78,19 +77,17 @@ def wander(chain, moves, offsets, others, pairs, factors, reciprocals, weights, 
             totals[j] = scale(weights[j], factors[pair, new], reciprocals[pair, old])
 
 
-@pytest.mark.parametrize("case", ["potts", "dense with fields"])
+@pytest.mark.parametrize("case", ["potts", "dense"])
 def test_incremental_weights_are_those_of_the_colours(case):
     model = pair_law(12, 11, 0.15)
     if case == "potts":
         model = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
-    loops, (offsets, others, pairs, _), (factors, reciprocals, fields, _), _ = pair_gibbs.prepare(
-        model
-    )
+    loops, (offsets, others, pairs, _), (factors, reciprocals, alone), _ = pair_gibbs.prepare(model)
     assert loops is pair_gibbs.move
     rng = np.random.default_rng(0)
     chain = rng.integers(0, model.vocabulary, model.length).astype(np.uint32)
-    weights, totals = np.empty_like(fields), np.empty(model.length, np.float32)
-    tables = (offsets, others, pairs, factors, fields, np.ones(fields.shape[1], np.float32))
+    weights, totals = np.empty_like(alone), np.empty(model.length, np.float32)
+    tables = (offsets, others, pairs, factors, alone, np.ones(alone.shape[1], np.float32))
     refresh(chain, *tables, weights, totals)
     moves = np.stack(
         [rng.integers(0, n, REFRESH * model.length) for n in (model.length, model.vocabulary)],
@@ -102,7 +99,7 @@ def test_incremental_weights_are_those_of_the_colours(case):
     np.testing.assert_allclose(totals, weights.sum(axis=1), rtol=1e-6)
     found = weights[:, : model.vocabulary] / totals[:, None]
     np.testing.assert_allclose(found, expected, rtol=5e-5, atol=1e-30)
-    again, sums = np.empty_like(fields), np.empty_like(totals)
+    again, sums = np.empty_like(alone), np.empty_like(totals)
     refresh(chain, *tables, again, sums)
     np.testing.assert_allclose(weights, again, rtol=5e-5)
 
@@ -124,11 +121,6 @@ def test_large_logits_are_sampled_without_overflow():
     tokens = pair_gibbs.sample(model, 400, 2, np.random.SeedSequence(0)).tokens
     assert (tokens[:, 0] == tokens[:, 1]).all()
     assert len(np.unique(tokens)) == 4
-
-
-def test_what_a_sampler_is_not_for_is_refused():
-    with pytest.raises(ValueError, match="sites have energies of their own"):
-        gibbs.sample(pair_law(), 2, 1, np.random.SeedSequence(0))
 
 
 def test_peer_has_the_same_conditionals():
@@ -216,33 +208,29 @@ def test_ordered_starts_share_the_best_colours():
 
 
 def test_search_finds_the_beta_of_two_sites(few):
-    """The Hamming distance of two coupled sites in fields, by enumeration."""
-    _, colours, own = tensors(2, 4, seed=3)
+    """The Hamming distance of two coupled sites, by enumeration."""
+    _, colours = tensors(2, 4, seed=3)
     pair = np.array([[0.0, 1.0], [1.0, 0.0]])
 
     def exact(beta):
-        weights = np.exp(beta * (colours + own[0][:, None] + own[1]))
+        weights = np.exp(beta * colours)
         law = weights / weights.sum()
         return 1 - ((law.sum(axis=1) ** 2).sum() + (law.sum(axis=0) ** 2).sum()) / 2
 
     target = 0.4
     expected = brentq(lambda beta: exact(beta) - target, 1e-3, 5.0)
     streams = streams_of(0, source_of.STREAMS)
-    found = find_beta(lambda b: Hamiltonian(pair, -colours / 2, b, -own), target, 20, streams)
+    found = find_beta(lambda b: Hamiltonian(pair, -colours / 2, b), target, 20, streams)
     assert exact(found) == pytest.approx(target, abs=4 * 0.3 / np.sqrt(2 * 1500))
     slope = (exact(expected + 0.01) - exact(expected - 0.01)) / 0.02
     assert found == pytest.approx(expected, abs=0.025 / abs(slope))
 
 
-def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
-    _, _, own = tensors(6, 3)
-    files = own_files(tmp_path, fields=own)
-    source = {**POTTS, **files, "temperature": {"hamming": 0.4}}
+def test_a_source_from_its_entry_to_the_true_model(tmp_path, few):
+    source = {**POTTS, "temperature": {"hamming": 0.4}}
     made = run(source, tmp_path / "one")
     model, about = Hamiltonian.load(made["hamiltonian"]), read_about(made["hamiltonian"])
-    np.testing.assert_array_equal(model.fields, -own)
     assert about["beta"] == model.beta
-    assert about["parameters"]["fields"] == files["fields"]
     found = about["equilibrium"]
     assert found["chains"] == 4000
     assert abs(found["hot"] - found["cold"]) < 4 * (found["hot_se"] + found["cold_se"])
@@ -281,26 +269,14 @@ def test_splits_are_chains_of_their_own(tmp_path, few):
         assert alike == pytest.approx(1 / 3, abs=0.12)  # 600 sites, hot: five standard errors
 
 
-def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
+def test_tensors_of_another_hamiltonian_are_refused_and_variances_are_those_of_all_states(tmp_path):
     model = pair_law(4, 3)
     path = tmp_path / "h.safetensors"
     model.save(path, {})
-    np.testing.assert_array_equal(Hamiltonian.load(path).fields, model.fields)
-    pair_law(4, 3, fields=False).save(path, {})
-    assert Hamiltonian.load(path).fields is None
-    save_file(
-        dict(
-            couplings=model.couplings,
-            colours=model.colours,
-            beta=np.ones(1),
-            fields=np.ones((3, 3)),
-        ),
-        path,
-    )
+    np.testing.assert_array_equal(Hamiltonian.load(path).colours, model.colours)
+    save_file(dict(couplings=model.couplings, colours=model.colours, beta=np.ones(1)), path)
     with pytest.raises(ArtifactError, match="not the ones that were written"):
         Hamiltonian.load(path)
-    with pytest.raises(ValueError, match=r"fields\[0, 1\] = nan"):
-        Hamiltonian(model.couplings, model.colours, 1.0, np.array([[0.0, np.nan, 1.0]] * 4))
 
     values = model.energies(all_states(3, 4)).reshape((3,) * 4)
     centred = values - values.mean()

@@ -14,7 +14,7 @@ SHORT = {
     "sequences": dict(train=20_000, validation=200, test=100),
 }  # fmt: skip
 ALL = draw(MANY_BODY)[0]
-COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
+COUPLINGS, COLOURS = tensors(6, 3)
 
 
 def moved(tensor: np.ndarray, place: tuple, by: float) -> np.ndarray:
@@ -95,14 +95,6 @@ REFUSED = {
     "U of two for more colours": (
         POTTS, dict(colours=np.eye(4)),
         "colours.file: colours.safetensors", ["shape (4, 4), expected (3, 3)"],
-    ),
-    "h the other way round": (
-        POTTS, dict(fields=FIELDS.T),
-        "fields.file: fields.safetensors", ["fields: shape (3, 6), expected (L, |V|) = (6, 3)"],
-    ),
-    "h is infinite": (
-        POTTS, dict(fields=np.full((6, 3), np.inf)),
-        "fields.file: fields.safetensors", ["fields[0, 0] = inf, expected finite"],
     ),
     # The colours of the standard model are alike: two samples order in different ones.
     "a distance that no beta reaches": (

@@ -31,7 +31,7 @@ CHAINED = {
     "noise": dict(model="n2", chain_init="unigram"),
     "norm": dict(model="bert", energy="norm", sweeps=[4, 8]),
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
-    "brook": dict(model="bert", energy="brook", paths=2, sweeps=[4, 8]),
+    "paths": dict(model="bert", energy="reference", paths=2, sweeps=[4, 8]),
     "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
@@ -53,7 +53,7 @@ def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
         model, initial, folder / "clones" / name, energy=energy, gauge="none",
         sweeps=given.get("sweeps", [4, 40]), order="left-to-right", seed=5, stream=name,
         sampler=given.get("sampler", "mh"),
-        reference=reference(energy, paths, 5, model, tokens),
+        reference=reference(energy, paths, 5, model, lambda: tokens("train")),
         about={"source": "letters", "chain_init": chain_init, "rows": rows, "generator": generator},
     )  # fmt: skip
 

@@ -106,6 +106,8 @@ def compare(model, kind, tolerance):
 @pytest.mark.parametrize("rank", [4, VOCABULARY, None])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
 def test_factored_copies_equal_explicit_masking(layers, rank, sizes, kind):
+    if "heads" in sizes and rank is not None:
+        pytest.skip("several heads have full values")
     description = factored_model(layers, rank, **sizes)
     compare(made(description), kind, 1e-12)
     if "variant" not in sizes:
@@ -129,7 +131,8 @@ ENERGY = dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order
         *(ENERGY | dict(order=order) for order in (2, 3, 4)),
         *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
         *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
-        *(factored_model(1, rank, bias="site", heads=n) for rank in (None, 3) for n in (1, 3)),
+        *(factored_model(1, rank, bias="site") for rank in (None, 3)),
+        factored_model(1, None, bias="site", heads=3),
     ],
 )
 def test_copies_of_other_models_equal_explicit_masking(description, kind):
@@ -137,14 +140,14 @@ def test_copies_of_other_models_equal_explicit_masking(description, kind):
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("init_scale", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
-def test_start_scales_are_the_bounds_of_uniform_weights(init_scale, scales, heads):
+def test_start_scales_are_the_bounds_of_uniform_weights(heads):
+    scale = 0.2
     torch.manual_seed(4)
-    description = {"vocabulary": 30, "length": 20, "heads": heads, "init_scale": init_scale}
+    description = {"vocabulary": 30, "length": 20, "heads": heads, "init_scale": scale}
     model = build(factored_model(2, None, bias=False) | description)
-    assert model.description["init_scale"] == init_scale
+    assert model.description["init_scale"] == scale
     assert sum(1 for _ in model.parameters()) == 4
-    for layer, scale in enumerate(scales):
+    for layer in range(2):
         for weights, size in ((model.attention[layer], 20), (model.left[layer], 30)):
             bound = scale * (3 / size) ** 0.5
             assert 0.98 * bound < weights.abs().max() <= bound
@@ -161,7 +164,7 @@ def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
     monkeypatch.setattr(of_copies, "CACHED", 3 * LENGTH * VOCABULARY)
     compare(made(factored_model(layers, 4, variant)), kind, 1e-12)
     if variant == "exact":
-        compare(made(factored_model(layers, 4, heads=2)), kind, 1e-12)
+        compare(made(factored_model(layers, None, heads=2)), kind, 1e-12)
 
 
 @pytest.mark.parametrize("layers", [2, 3])
@@ -251,7 +254,7 @@ DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),
     factored_model(2, 4, "paper"),
-    factored_model(3, None, heads=2, init_scale=[0.2, 0.4, 0.4]),
+    factored_model(3, None, heads=2, init_scale=0.4),
     ENERGY,
     factored_model(1, None, attention="softmax"),
     transformer("encoder"),
@@ -296,9 +299,9 @@ def test_description_rebuilds_the_model_and_the_seed_its_weights(description):
 
 IMPOSSIBLE = [
     (factored_model(2, rank=10), r"rank 10 is above \|V\| = 9.*null"),
-    (factored_model(2, variant="paper", heads=2), "heads is 2.*'paper' has one head"),
+    (factored_model(2, variant="paper", heads=2), "heads is 2.*'paper' with rank 4 has one head"),
+    (factored_model(2, rank=4, heads=2), "heads is 2.*rank null, or heads 1"),
     (factored_model(2, init_scale=0.2), "init_scale 0.2 .* rank is 4; give rank null"),
-    (factored_model(2, None, init_scale=[0.2] * 3), r"init_scale is \[0.2.*a list of 2"),
     (transformer("bert", heads=3), "heads 3 does not divide width 8"),
     (transformer("gpt", heads=3), "heads 3 does not divide width 8"),
     (transformer("encoder", heads=3), "heads 3 does not divide width 8"),
@@ -362,7 +365,7 @@ def test_the_config_s_keys_are_those_that_build_the_model(architecture):
 
 
 @pytest.mark.parametrize(
-    "description", [*DESCRIPTIONS[:-1], factored_model(1, bias="site", heads=2)], ids=str
+    "description", [*DESCRIPTIONS[:-1], factored_model(1, None, bias="site", heads=2)], ids=str
 )
 def test_the_head_reads_as_many_features_as_are_said(description):
     model, tokens = made(description), tokens_of()
@@ -371,18 +374,15 @@ def test_the_head_reads_as_many_features_as_are_said(description):
     assert model.head(features[0, 0]).shape == (VOCABULARY,)
 
 
-@pytest.mark.parametrize("rank", [4, None])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_heads_that_share_their_attention_are_one_head(layers, rank):
+def test_heads_that_share_their_attention_are_one_head(layers):
     """sum_h A x V^h = A x (sum_h V^h), and heads without values add nothing."""
-    single, double = made(factored_model(layers, rank)), made(factored_model(layers, rank, heads=2))
+    single, double = made(factored_model(layers, None)), made(factored_model(layers, None, heads=2))
     with torch.no_grad():
         for layer in range(layers):
             for head in (0, 1):
                 double.attention[layer][head] = single.attention[layer]
                 double.left[layer][head] = single.left[layer] * (0.3, 0.7)[head]
-                if rank is not None:
-                    double.right[layer][head] = single.right[layer]
         double.bias.copy_(single.bias)
     tokens = tokens_of()
     for masked in (None, torch.rand(BATCH, LENGTH, generator=torch.Generator()) < 0.3):

@@ -166,7 +166,6 @@ CASES = [
             {"vocabulary": 1},
             {"couplings": "ring"},
             {"colours": "clock"},
-            {"fields": "none"},
             {"temperature": {}},
             {"temperature": {"beta": 1.0, "hamming": 0.3}},
             {"temperature": {"beta": -1.0}},

@@ -22,10 +22,10 @@ NAMES = re.compile(
 )
 OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|corpora\.letters\.(split|boundary)"
-    r"|sources\.[^.]+\.(blocks|fields|split\.by)"
+    r"|sources\.[^.]+\.(blocks|split\.by)"
     r"|spectra\.[^.]+\.(anchored|bounded|passage)|figures\.simplicity\.spectrum\.(generators|laws)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
-    r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
+    r"|models\..*\.(loss|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
     r"|figures\..*\.(seeds|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
     r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"

@@ -9,7 +9,6 @@ from enumerated import distance, floor
 from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
-from manybody.io.refusal import Refusal
 from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
 from manybody.sampling.backends import open_chains
@@ -207,11 +206,9 @@ def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
     assert np.ptp(one - expected) > 0.01
 
 
-def test_unigrams_give_every_token_a_share_and_paths_need_sequences():
+def test_unigrams_give_every_token_a_share():
     mu = unigram(np.array([[0, 0, 1]]), 4)
     np.testing.assert_allclose(mu, np.array([2.5, 1.5, 0.5, 0.5]) / 5)
-    with pytest.raises(Refusal, match=r"paths: found 3, .* at most the 2 validation"):
-        draw_paths(4, 3, 0, blocks=np.zeros((2, 4), dtype=int))
 
 
 DRAWN = [
@@ -221,7 +218,7 @@ DRAWN = [
     ("n=2", "heat-bath", "raw", "none"),
     ("n=2", "heat-bath", "reference", "none"),
     ("n=2", "mh", "reference", "none"),
-    pytest.param("bert", "mh", "brook", "none", marks=pytest.mark.long),
+    pytest.param("bert", "mh", "reference", "none", marks=pytest.mark.long),
 ]
 
 
@@ -233,7 +230,7 @@ def test_chains_draw_from_the_distribution_of_the_energy(name, sampler, energy, 
     model, count = build(SMALL[name], scale), 4000
     every, law = states(model), reference_law(3)
     paths = draw_paths(4, 2, 1, mu=law)
-    if energy == "brook":
+    if samplers.takes_paths(energy, model.about):
         energies = naive.path_energy(model, every, paths).numpy()
     elif energy == "reference":
         energies = naive.reference_energies(model, law)
@@ -311,14 +308,12 @@ def test_every_combination_of_sampler_and_energy_opens(sampler):
     if not samplers.suits(sampler, model.about):
         assert sampler == "ancestral"
         return
+    given = Reference(law)
     for energy in samplers.NEEDS[sampler][0]:
-        needed = samplers.takes_paths(energy, model.about)
-        given = Reference(law, draw_paths(6, 2, 0, mu=law) if needed else None)
         chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
         expected = {
             "raw": lambda: naive.energy(model, tokens),
             "norm": lambda: naive.energy(model, tokens, "norm"),
-            "brook": lambda given=given: naive.path_energy(model, tokens, given.paths),
         }
         if energy in expected:
             torch.testing.assert_close(chains.energy(), expected[energy](), rtol=0, atol=1e-10)

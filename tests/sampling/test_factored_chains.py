@@ -5,10 +5,9 @@ import torch
 
 from benchmarks import naive
 from manybody.models.factored.network import Factored
-from manybody.sampling import draws, factored, footprint
+from manybody.sampling import draws, footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.factored import two_layers
-from manybody.sampling.factored.any_depth import DeepChains, DirectSquare, TableSquare
+from manybody.sampling.factored.any_depth import DeepChains
 from manybody.sampling.factored.copies import ExplicitChains, read
 from manybody.sampling.factored.deep_loops import LoopedChains
 
@@ -33,20 +32,18 @@ def make_tokens(chains, length, vocabulary, seed=1):
     return torch.randint(vocabulary, (chains, length), generator=generator)
 
 
-@pytest.mark.parametrize("opened", [open_chains, factored.open_chains], ids=["explicit", "changes"])
+@pytest.mark.parametrize("explicit", [True, False], ids=["explicit", "changes"])
 @pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy, opened):
-    """As at |V| = 500, L = 36, rank 64 (config/lab.yaml): tables, two squares without, tables."""
+def test_six_layers_equal_explicit_masking(energy, explicit):
     model = make_model(6, 6, 16, 14)
     with torch.no_grad():
         for left in model.left:
             left *= 0.4  # else six squares in a row reach 1e11, and rounding is all that is left
-    weights = read(model, "none")
-    forms = [type(square) for square in DeepChains(weights, make_tokens(1, 14, 16), energy).squares]
-    assert forms == [TableSquare, DirectSquare, DirectSquare, TableSquare]
     assert model.about.order == 33
-    chains = opened(model, make_tokens(2, 14, 16), energy, "none")
-    assert type(chains) is (ExplicitChains if opened is open_chains else DeepChains)
+    chains = open_chains(model, make_tokens(2, 14, 16), energy)
+    assert type(chains) is ExplicitChains
+    if not explicit:
+        chains = DeepChains(read(model, "none"), make_tokens(2, 14, 16), energy)
     generator = torch.Generator().manual_seed(2)
     every = torch.arange(2)
     for _ in range(12):
@@ -95,14 +92,12 @@ def walk(both, length, vocabulary):
 
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
+def test_two_layers_in_tensors_equal_their_closed_form(rank, dtype):
     """The work of a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
-    batched = two_layers.PairedChains(read(model, "none"), tokens)
-    batched._steps, batched._as_given = two_layers.OnTensors, lambda tensor: tensor
-    batched.rebuild()
+    batched = DeepChains(read(model, "none"), tokens, "raw")
     for pairs in walk((compiled, batched), 6, 9):
         for pair in pairs:
             torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
@@ -144,12 +139,11 @@ def test_sums_of_exponentials_are_those_of_torch():
 def test_deep_models_in_tensors_equal_those_in_loops(
     layers, rank, vocabulary, length, energy, monkeypatch
 ):
-    """The work of deep models on a GPU, and for vocabularies whose tables are too large."""
+    """The work of deep models on a GPU."""
     if energy == "raw, features first":
         monkeypatch.setattr(footprint, "score_bytes", lambda sizes: 2**31)
     energy = energy.split(",")[0]
     weights = read(make_model(layers, rank, vocabulary, length), "none")
-    assert all(footprint.has_tables(weights, layer) for layer in range(1, layers - 1))
     tokens = make_tokens(4, length, vocabulary)
     both = [kind(weights, tokens, energy) for kind in (LoopedChains, DeepChains)]
     for logits, ratios, energies in walk(both, length, vocabulary):

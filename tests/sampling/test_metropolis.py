@@ -36,7 +36,7 @@ MODELS = {
     "n=5, tables": FACTORED | dict(layers=5, rank=2, vocabulary=19, length=4),
     "n=5": FACTORED | dict(layers=5, rank=5, vocabulary=6, length=4),
     "n=3 paper": FACTORED | dict(layers=3, rank=4, variant="paper"),
-    "n=2, two heads": FACTORED | dict(layers=2, rank=4, heads=2),
+    "n=2, two heads": FACTORED | dict(layers=2, rank=None, heads=2),
     "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, init_scale=0.6),
     "bert": dict(
         architecture="bert", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12

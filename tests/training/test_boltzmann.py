@@ -107,14 +107,14 @@ def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights,
 @pytest.mark.long
 def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(tmp_path):
     model = planted()
-    tokens = sample(model, 3000, 50, 1, label=None)
+    tokens = sample(model, 3000, 50, 1, label="")
     start = uncoupled()
     learned = learn(start, tokens, None, tmp_path, target=0.98, **SMALL | {"ridge": 1e-3})
     about = learned.about["boltzmann"]
     assert about["reached"], about["reason"]
     assert set(about["starts"]) == {"data", "uniform colours"}
     connected = []
-    new = sample(learned, 20_000, 50, 2, label=None)
+    new = sample(learned, 20_000, 50, 2, label="")
     for these, shares in ((tokens, None), (new, None), (STATES, law(model))):
         sites, pairs = frequencies(these, COLOURS, shares)
         connected.append(pairs - sites[FIRST][:, :, None] * sites[SECOND][:, None, :])

@@ -75,7 +75,7 @@ def heat_bath(energy: str) -> dict:
 def paths() -> dict:
     """Steps a second of chains of BERT under the mean of frozen paths, medians over blocks."""
     model, starts = realistic(BERT, 8, AGREEMENT, spread=None)
-    frozen = draw_paths(model.length, PATHS, 7, mu=zipf(model.vocabulary, AGREEMENT))
+    frozen = draw_paths(model.length, PATHS, 7, zipf(model.vocabulary, AGREEMENT))
     rates: dict[type, list[float]] = {PathChains: [], AllTerms: []}
     draws = Draws(7, 8, model.length, "permuted")
     for block in range(BLOCKS + 1):

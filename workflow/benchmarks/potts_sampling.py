@@ -83,10 +83,9 @@ def peer(name: str = "gibbs"):
 def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:
     """The peer's `bias` (L, q) and `coupling_matrix` (L, q, L, q), without beta, of a pair model;
     P ~ exp(beta (sum_i bias + sum_{i<j} coupling))."""
-    fields = np.zeros((model.length, model.vocabulary)) if model.fields is None else model.fields
     coupled = -2.0 * np.einsum("ij,ab->iajb", model.couplings, model.colours)
     return dict(
-        bias=torch.from_numpy(-fields).float(),
+        bias=torch.zeros(model.length, model.vocabulary),
         coupling_matrix=torch.from_numpy(coupled).float().contiguous(),
     )
 

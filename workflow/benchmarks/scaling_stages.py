@@ -230,11 +230,11 @@ def deep_clones(
     mixed = (layers - 3) * length**3 * rank
     if footprint.form(sizes, energy) == "three_layers":
         each = length**2 * rank + length * rank**2 + rank**3 + taken * (length * rank) ** 2
-    elif footprint.explicit_pays(sizes, energy):
+    elif not footprint.changes_pay(sizes):
         each = (layers - 2) * (2 * length**2 * vocabulary * rank + length**3 * rank)
     else:
         squares = range(1, layers - 1)
-        each = 3 * (sum(min(footprint.square_products(sizes, n)) for n in squares) + mixed)
+        each = 3 * (sum(footprint.square_products(sizes, n) for n in squares) + mixed)
     head = length * vocabulary * rank if energy == "norm" else 0
     return work, chains * length * (each + head + vocabulary * rank)
 

@@ -1,6 +1,6 @@
 """Clones: sequences drawn from a trained model.
 
-Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.parquet and, of a text, its
+Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and, of a text, its
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it;
@@ -13,7 +13,6 @@ rule sample_clones:
         model=lambda wildcards: paths.model_of("clones", wildcards.clone),
         reference=lambda wildcards: paths.clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
-        validation=f"{SEQUENCES}/validation.parquet",
         test=f"{SEQUENCES}/test.parquet",
         tokenizer=lambda wildcards: sources.file_beside(wildcards.source, "tokenizer.json"),
         overlap=lambda wildcards: sources.file_beside(wildcards.source, "overlap.json"),

@@ -29,8 +29,8 @@ words = snakemake.input.tokenizer
 overlap = snakemake.input.overlap
 
 
-def tokens(split):
-    return Sequences.open(snakemake.input[split]).tokens
+def train():
+    return Sequences.open(snakemake.input.train).tokens
 
 
 sample(
@@ -45,7 +45,7 @@ sample(
     stream=snakemake.wildcards.clone,
     precision=clone["precision"],
     sampler=clone.get("sampler", "mh"),
-    reference=reference(clone["energy"], clone.get("paths"), clone["chain_seed"], model, tokens),
+    reference=reference(clone["energy"], clone.get("paths"), clone["chain_seed"], model, train),
     about={
         "source": clone["source"],
         "generator": {

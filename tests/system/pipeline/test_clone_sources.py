@@ -117,7 +117,7 @@ clones:
     threads: 1
   spins-heat: {{<<: *few, energy: reference, sampler: heat-bath}}
   quartets: {{<<: *few, source: quartets, model: pairs}}
-  quartets-paths: {{<<: *few, source: quartets, model: small-bert, energy: brook, paths: 2}}
+  quartets-paths: {{<<: *few, source: quartets, model: small-bert, energy: reference, paths: 2}}
   quartets-bert: {{<<: *few, source: quartets, model: small-bert, precision: bfloat16}}
   family: {{<<: *few, source: family, model: sites}}
 evaluations:

@@ -44,8 +44,7 @@ class Clone(Block):
     energy: Literal[samplers.ENERGIES] = key(
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
         "probabilities; reference the energy that has no factor k, with the unigram law of the "
-        "training tokens for what is left out; brook the same along frozen paths from validation "
-        "sequences. Of gibbs and ancestral it is what the trace records."
+        "training tokens for what is left out. Of gibbs and ancestral it is what the trace records."
     )
     sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
@@ -55,8 +54,8 @@ class Clone(Block):
         "mh",
     )
     paths: Count | None = key(
-        "Frozen paths that brook, and reference where it has no closed form, are the mean of; "
-        "clones with one chain_seed share them.",
+        "Frozen paths that reference is the mean of where it has no closed form; clones with one "
+        "chain_seed share them.",
         None,
     )
     gauge: Literal["none", "mean"] = key(
@@ -84,9 +83,7 @@ class Clone(Block):
             Condition("energy", energies, {"sampler": sampler})
             for sampler, (energies, _) in samplers.NEEDS.items()
         ),
-        Condition(
-            "gauge", "none", {"energy": ("reference", "brook")}, "which is free of the gauge"
-        ),
+        Condition("gauge", "none", {"energy": "reference"}, "which is free of the gauge"),
         Condition("sweeps", [1], {"sampler": "ancestral"}, "of which each draw is independent"),
         Condition(
             "order", "left-to-right", {"sampler": "ancestral"}, "which predicts in that order"

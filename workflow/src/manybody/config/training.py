@@ -113,7 +113,6 @@ class Recipe(Block):
         "mean",
     )
     schedule: Literal["cosine", "constant"] = key("cosine falls to 0 at the last step.")
-    hold: Seed = key("Steps at the peak rate before the cosine falls.", 0)
     warmup: Seed = key("Steps of linear rise to the peak rate.")
     clip: Positive | None = key("Largest norm of the gradient; null for none.")
     checkpoints: Checkpoints = key(
@@ -142,7 +141,6 @@ class Recipe(Block):
     threads: Count = key("CPU threads of torch in a process. Another number gives other rounding.")
 
     conditions = (
-        Condition("hold", 0, {"schedule": "constant"}, "which holds the rate anyway"),
         Condition("together", False, {"masks": "all"}, "which would leave no token to see"),
         Condition("together", False, {"objective": "next-token"}),
     )
@@ -155,9 +153,6 @@ class Recipe(Block):
                 f"found {beyond}; expected steps up to the last, {self.steps}; take them out or "
                 f"train longer",
             )
-        if self.hold and self.warmup + self.hold > self.steps:
-            most = self.steps - self.warmup
-            yield self.refused("hold", f"at most {most}, the steps after the warm-up", "shorten it")
         if self.warmup >= self.steps:
             yield self.refused("warmup", f"less than the {self.steps} steps", "shorten it")
 

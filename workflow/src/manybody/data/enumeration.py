@@ -14,10 +14,7 @@ EXPECTED = 10.0  # samples in a cell, enough that their number is nearly normal
 
 def energies(hamiltonian: Hamiltonian) -> np.ndarray:
     """H (without beta) of all states in lexicographic order: (|V|^L,)."""
-    found = _interactions(hamiltonian.couplings, hamiltonian.colours)
-    if hamiltonian.fields is not None:
-        found = found + _one_body(hamiltonian.fields)
-    return found
+    return _interactions(hamiltonian.couplings, hamiltonian.colours)
 
 
 def probabilities(hamiltonian: Hamiltonian) -> np.ndarray:

@@ -8,7 +8,6 @@ of chains.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from math import factorial
 
 import numpy as np
@@ -30,10 +29,7 @@ def sample(
     initial: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `initial`
-    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
-    `ValueError` if sites have energies of their own."""
-    if hamiltonian.fields is not None:
-        raise ValueError("sites have energies of their own (fields): data.pair_gibbs is for those")
+    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,)."""
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
@@ -61,16 +57,14 @@ def begun(
 
 
 def in_parts(
-    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str | None
+    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
 ) -> None:
     """Calls `run` for parts of at most `size` chains, on several threads; shows progress under
-    `label`, if there is one."""
+    `label`, if it is not empty."""
     parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
-    shown = Progress(chains, "chains", label) if label else nullcontext()
-    with ThreadPoolExecutor(threads) as pool, shown as progress:
+    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
         for part, _ in zip(parts, pool.map(run, parts), strict=True):
-            if progress:
-                progress.update(part.stop - part.start)
+            progress.update(part.stop - part.start)
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:

@@ -4,10 +4,9 @@
     P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
 
 with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
-two sites coincide, U is symmetric. Optional energies E_i(a) of single sites, as an external field
-gives them, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). These are equations 1 to 3 of
-docs/science/many-body.md and of section 3 of the paper. The computation is exact and shares no code
-with the samplers that it checks, `gibbs` and, for k = 2, `pair_gibbs`.
+two sites coincide, U is symmetric. These are equations 1 to 3 of docs/science/many-body.md and of
+section 3 of the paper. The computation is exact and shares no code with the samplers that it
+checks, `gibbs` and, for k = 2, `pair_gibbs`.
 """
 
 import hashlib
@@ -19,28 +18,20 @@ from pathlib import Path
 import numpy as np
 
 from manybody.io.atomic import ArtifactError
-from manybody.io.tensor_files import read_about, read_tensor, tensor_names, write_document
+from manybody.io.tensor_files import read_about, read_tensor, write_document
 
-FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
 ORDERS = (2, 3, 4)
 ROUNDING = 1e-6  # of the largest entry: how much asymmetry single precision may leave
 BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
 
 
 class Hamiltonian:
-    """J (L,)*k, U (|V|,)*k, the inverse temperature beta and, if there are any, the sites' own
-    energies E (L, |V|), `fields`, in double precision.
+    """J (L,)*k, U (|V|,)*k and the inverse temperature beta, in double precision.
 
     `ValueError` names the tensor and entry that is not as above, its value and what was expected.
     """
 
-    def __init__(
-        self,
-        couplings: np.ndarray,
-        colours: np.ndarray,
-        beta: float,
-        fields: np.ndarray | None = None,
-    ):
+    def __init__(self, couplings: np.ndarray, colours: np.ndarray, beta: float):
         self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
         self.colours = np.ascontiguousarray(colours, dtype=np.float64)
         self.beta = float(beta)
@@ -60,14 +51,10 @@ class Hamiltonian:
             raise ValueError(f"colours: |V| = {self.vocabulary}, expected at least 2")
         if not 0 < self.beta < np.inf:
             raise ValueError(f"beta: {self.beta}, expected a positive number")
-        self.fields = None
-        if fields is not None:
-            self.fields = np.ascontiguousarray(fields, dtype=np.float64)
-            check_fields(self.fields, (self.length, self.vocabulary))
 
     def variances(self) -> np.ndarray:
         """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
-        return variances(self.couplings, self.colours, self.fields)
+        return variances(self.couplings, self.colours)
 
     def shares(self) -> np.ndarray:
         """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
@@ -76,7 +63,7 @@ class Hamiltonian:
 
     def logit_scale(self) -> float:
         """S = beta sigma_h, in nats."""
-        return self.beta * field_scale(self.couplings, self.colours, self.fields)
+        return self.beta * field_scale(self.couplings, self.colours)
 
     @cached_property
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -110,7 +97,7 @@ class Hamiltonian:
             chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
             found[start : start + step] = sums.transpose(0, 2, 1) @ folded
-        return found if self.fields is None else found + self.fields
+        return found
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
@@ -122,29 +109,19 @@ class Hamiltonian:
         """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
         tokens = np.asarray(tokens, dtype=np.int64)
         own = np.take_along_axis(self.local_fields(tokens), tokens[:, :, None], axis=2)
-        total = own.sum(axis=(1, 2)) / self.order
-        if self.fields is None:
-            return total
-        # The division is for interactions, which count once for each of their sites.
-        fields = self.fields[np.arange(self.length), tokens].sum(axis=1)
-        return total + (1 - 1 / self.order) * fields
+        return own.sum(axis=(1, 2)) / self.order
 
     def save(self, path: str | Path, about: dict) -> None:
-        """Writes `couplings`, `colours`, `beta` (1,), `fields` (L, |V|) if there are energies of
-        the sites alone, and the JSON document `about`, atomically."""
+        """Writes `couplings`, `colours`, `beta` (1,) and the JSON document `about`, atomically."""
         named = dict(
             couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
         )
-        if self.fields is not None:
-            named[FIELDS] = self.fields
         write_document(path, named, {**about, "sha256": _digest(named)})
 
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":
         """Reads what `save` wrote; `ArtifactError` names a file that is no whole Hamiltonian."""
         read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
-        if FIELDS in tensor_names(path):
-            read[FIELDS] = read_tensor(path, FIELDS)
         try:
             sealed = read_about(path)["sha256"]
         except (ArtifactError, KeyError, TypeError):
@@ -154,7 +131,7 @@ class Hamiltonian:
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
             )
-        return cls(read["couplings"], read["colours"], read["beta"][0], read.get(FIELDS))
+        return cls(read["couplings"], read["colours"], read["beta"][0])
 
 
 def read_conditionals(path: str | Path) -> Hamiltonian:
@@ -170,13 +147,10 @@ def _digest(named: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def variances(
-    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
-) -> np.ndarray:
+def variances(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
     """Var_m, m = 1 .. k, of eq. 4:
 
     sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
-    Energies `fields` (L, |V|) of the sites add to the part of one body, m = 1.
     """
     order = couplings.ndim
     found = np.empty(order)
@@ -186,17 +160,12 @@ def variances(
         for axis in range(m):
             part = part - part.mean(axis=axis, keepdims=True)
         found[m - 1] = (summed**2).sum() / factorial(m) * (part**2).mean()
-        if m == 1 and fields is not None:
-            of_site = summed[:, None] * part + fields - fields.mean(axis=1, keepdims=True)
-            found[0] = (of_site**2).mean(axis=1).sum()
     return found
 
 
-def field_scale(
-    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
-) -> float:
+def field_scale(couplings: np.ndarray, colours: np.ndarray) -> float:
     """sigma_h, sigma_h^2 = sum_m (m/L) Var_m: what one site's colour moves H by, at beta = 0."""
-    parts = variances(couplings, colours, fields)
+    parts = variances(couplings, colours)
     return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
 
 
@@ -222,15 +191,6 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
                 f"{tensor[tuple(other)]:.6g}: expected a tensor that is symmetric in its indices. "
                 "Average it over their permutations"
             )
-
-
-def check_fields(fields: np.ndarray, shape: tuple[int, int]) -> None:
-    """`ValueError` unless the energies of the sites alone are finite and of `shape` (L, |V|)."""
-    if fields.shape != shape:
-        raise ValueError(f"{FIELDS}: shape {fields.shape}, expected (L, |V|) = {shape}")
-    if not np.isfinite(fields).all():
-        where = _first(~np.isfinite(fields))
-        raise ValueError(f"{FIELDS}{where} = {fields[tuple(where)]}, expected finite numbers")
 
 
 def check_distinct(name: str, tensor: np.ndarray) -> None:

@@ -189,9 +189,6 @@ class PottsSource(Sampled):
         "Interaction U of the colours; the stored Gaussian draw of 20 colours, the identity "
         "(standard), another draw."
     )
-    fields: TensorFile = key(
-        "Fields of each site and colour, (L, |V|); none where nothing is said.", None
-    )
     temperature: Temperature = key(
         "The inverse temperature itself, or the mean Hamming distance of two samples that sets "
         "it; null takes back the other one, which an overlay does not leave out."
@@ -281,8 +278,8 @@ class TreeSource(Drawn):
         "whole tree."
     )
     vocabulary: int = key("Symbols q = |V|, of leaves and other nodes.", ge=2, le=16)
-    rules: nearest_of(RandomRules, TensorFile) = key(
-        "Probabilities of the pairs of children of each symbol (q, q, q), random or of a file."
+    rules: RandomRules = key(
+        "Random probabilities of the pairs of children of each symbol (q, q, q)."
     )
     seed: Seed = key("Draws the rules, and the sequences of each level.")
 

@@ -16,10 +16,8 @@ import numpy as np
 
 from manybody.data import SPLITS, SourceError, equilibrium, gibbs
 from manybody.data.hamiltonian import (
-    FIELDS,
     Hamiltonian,
     check_distinct,
-    check_fields,
     check_tensor,
     coincident,
     field_scale,
@@ -165,16 +163,13 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
 
 
 def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """J, U or the fields, the tensor `key` of the user's safetensors file, in double precision.
+    """J or U, the tensor `key` of the user's safetensors file, in double precision.
 
-    `SourceError` names the key, the file and the entry that is not finite, or of J and U not
-    symmetric, or not zero where two sites of J coincide.
+    `SourceError` names the key, the file and the entry that is not finite, not symmetric, or not
+    zero where two sites of J coincide.
     """
     try:
         tensor = read_tensor(path, key).astype(np.float64)
-        if key == FIELDS:
-            check_fields(tensor, shape)
-            return tensor
         if tensor.shape != shape:
             raise ValueError(f"{key}: shape {tensor.shape}, expected {shape} for this source")
         check_tensor(key, tensor)

@@ -76,21 +76,16 @@ def prepare(hamiltonian: Hamiltonian) -> tuple:
     )
     # -2 beta U: what J = 1 adds to a colour's logit (row), by the neighbour's colour (column).
     # A number added to all logits of a site changes nothing, so they are centred at zero.
-    coupled = _centred(-2.0 * hamiltonian.beta * colours.T).T
-    own = np.zeros((length, vocabulary)) if hamiltonian.fields is None else hamiltonian.fields
-    fields = _centred(-hamiltonian.beta * own)
-    reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max() + np.abs(fields).max(axis=1)
+    coupled = -2.0 * hamiltonian.beta * colours.T
+    most, least = coupled.max(axis=1, keepdims=True), coupled.min(axis=1, keepdims=True)
+    coupled = (coupled - (most + least) / 2).T
+    reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max()
     width = -(-vocabulary // LANES) * LANES
     if reach.max() > WIDEST or 8 * len(first) * vocabulary * width > BYTES:
-        return move_wide, graph, (np.ascontiguousarray(coupled), fields, own), colours
+        return move_wide, graph, np.ascontiguousarray(coupled), colours
     logits = np.zeros((len(first), vocabulary, width))
     logits[:, :, :vocabulary] = couplings[first, second, None, None] * coupled.T
     boltzmann = np.zeros((length, width), dtype=np.float32)
-    boltzmann[:, :vocabulary] = np.exp(fields)
+    boltzmann[:, :vocabulary] = 1.0
     factors, reciprocals = (np.exp(sign * logits).astype(np.float32) for sign in (1.0, -1.0))
-    return move, graph, (factors, reciprocals, boltzmann, own), colours
-
-
-def _centred(logits: np.ndarray) -> np.ndarray:
-    """Rows shifted so that their largest and smallest entries are opposite."""
-    return logits - (logits.max(axis=1, keepdims=True) + logits.min(axis=1, keepdims=True)) / 2
+    return move, graph, (factors, reciprocals, boltzmann), colours

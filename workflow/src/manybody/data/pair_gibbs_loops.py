@@ -110,22 +110,22 @@ def move(tokens, states, changes, energies, graph, tables, colours):
     graph: offsets (L + 1,), others (2 P,), pairs (2 P,) uint32: the neighbours of site i and the
         numbers of their pairs are entries offsets[i] .. offsets[i + 1]; J of them (2 P,) float64
     tables: factors and reciprocals (P, |V|, width) float32, exp(+-logit) that colour a of one site
-        gives the colours of the other, 1 beyond |V|; fields (L, width), weights without neighbours,
-        0 beyond |V|; site energies (L, |V|) float64
+        gives the colours of the other, 1 beyond |V|; alone (L, width), weights without neighbours,
+        0 beyond |V|
     colours: (|V|, |V|) float64, U (eq. 1 of docs/science/potts.md)
     """
     offsets, others, pairs, strengths = graph
-    factors, reciprocals, fields, sites = tables
+    factors, reciprocals, alone = tables
     length, vocabulary = tokens.shape[1], factors.shape[1]
-    boltzmann, totals = np.empty_like(fields), np.empty(length, np.float32)
-    ones = np.ones(fields.shape[1], np.float32)
+    boltzmann, totals = np.empty_like(alone), np.empty(length, np.float32)
+    ones = np.ones(alone.shape[1], np.float32)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
         copy(states[n], state)
         copy(tokens[n], chain)
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
-                refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals)
+                refresh(chain, offsets, others, pairs, factors, alone, ones, boltzmann, totals)
             changed = 0
             for i in range(length):
                 old = chain[i]
@@ -140,16 +140,16 @@ def move(tokens, states, changes, energies, graph, tables, colours):
                     totals[j] = scale(boltzmann[j], factors[pair, new], reciprocals[pair, old])
             changes[sweep] += changed
             if energies.shape[1]:
-                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours)
         copy(chain, tokens[n])
         copy(state, states[n])
 
 
 @njit(nogil=True, cache=True)
-def refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals):
+def refresh(chain, offsets, others, pairs, factors, alone, ones, boltzmann, totals):
     """Weights (L, width) and their sums (L,) of one chain, from its colours alone."""
     for i in range(len(chain)):
-        copy(fields[i], boltzmann[i])
+        copy(alone[i], boltzmann[i])
         totals[i] = scale(boltzmann[i], ones, ones)
         for entry in range(offsets[i], offsets[i + 1]):
             factor = factors[pairs[entry], chain[others[entry]]]
@@ -157,21 +157,20 @@ def refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, tot
 
 
 @njit(nogil=True, cache=True)
-def move_wide(tokens, states, changes, energies, graph, tables, colours):
-    """`move` for logits of any size; `tables` are logits (|V|, |V|), which colour b of one site
-    gives colour a of the other by J = 1, logits without neighbours (L, |V|), site energies."""
+def move_wide(tokens, states, changes, energies, graph, coupled, colours):
+    """`move` for logits of any size; `coupled` are those (|V|, |V|) which colour b of one site
+    gives colour a of the other by J = 1."""
     offsets, others, _, strengths = graph
-    coupled, fields, sites = tables
-    length, vocabulary = fields.shape
-    logits, sums = np.empty_like(fields), np.empty(vocabulary)
+    length, vocabulary = tokens.shape[1], len(coupled)
+    logits, sums = np.empty((length, vocabulary)), np.empty(vocabulary)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
         copy(states[n], state)
         copy(tokens[n], chain)
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
+                logits[:] = 0.0
                 for i in range(length):
-                    copy(fields[i], logits[i])
                     for entry in range(offsets[i], offsets[i + 1]):
                         strength, colour = strengths[entry], chain[others[entry]]
                         for a in range(vocabulary):
@@ -194,17 +193,16 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
                         row[a] += strength * (coupled[a, new] - coupled[a, old])
             changes[sweep] += changed
             if energies.shape[1]:
-                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours)
         copy(chain, tokens[n])
         copy(state, states[n])
 
 
 @njit(nogil=True, cache=True)
-def energy(chain, offsets, others, strengths, colours, sites):
-    """H of one chain: 2 J U once for every pair, and the sites' own energies."""
+def energy(chain, offsets, others, strengths, colours):
+    """H of one chain: 2 J U once for every pair."""
     total = 0.0
     for i in range(len(chain)):
-        total += sites[i, chain[i]]
         for entry in range(offsets[i], offsets[i + 1]):
             total += strengths[entry] * colours[chain[i], chain[others[entry]]]
     return total

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data.hamiltonian import check_fields
 from manybody.io.atomic import ArtifactError
 from manybody.io.sequences import rows_of
 from manybody.io.tensor_files import read_about, read_tensor, write_document
@@ -34,7 +33,11 @@ class PairModel:
 
     def __post_init__(self):
         length, vocabulary = self.couplings.shape[0], self.couplings.shape[-1]
-        check_fields(self.fields, (length, vocabulary))
+        if self.fields.shape != (length, vocabulary) or not np.isfinite(self.fields).all():
+            raise ValueError(
+                f"fields: shape {self.fields.shape}, expected finite numbers of shape (L, q) = "
+                f"{(length, vocabulary)}, as the couplings have it"
+            )
         if self.couplings.shape != (length, length, vocabulary, vocabulary):
             raise ValueError(
                 f"couplings: shape {self.couplings.shape}, expected (L, L, q, q) = "

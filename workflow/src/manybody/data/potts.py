@@ -1,10 +1,10 @@
 """Sequences of a generalised Potts model (docs/science/potts.md, section 1), and its temperature.
 
-    H(s) = -1/2 sum_{i,j} J_ij U_{s_i s_j} - sum_i h_i(s_i),   P(s) = exp(-beta H) / Z        (1)
-    P(s_i = a | rest) = softmax_a beta (sum_j J_ij U_{a s_j} + h_i(a))                         (5)
+    H(s) = -1/2 sum_{i,j} J_ij U_{s_i s_j},   P(s) = exp(-beta H) / Z        (1)
+    P(s_i = a | rest) = softmax_a beta sum_j J_ij U_{a s_j}                   (5)
 
-As a `Hamiltonian` this is order 2 with couplings J, colours -U/2, the same beta, and -h_i(a) as the
-energies of the sites alone. Files of the user hold J, U and h as in (1).
+As a `Hamiltonian` this is order 2 with couplings J, colours -U/2 and the same beta. Files of the
+user hold J and U as in (1).
 
 The temperature is given, or found from the mean Hamming distance of two sequences. In both cases
 chains from uniform and from ordered starts must agree at it, and must forget their energy within a
@@ -20,7 +20,7 @@ import numpy as np
 
 from manybody.data import SPLITS, SourceError, pair_gibbs
 from manybody.data.equilibrium import hamming
-from manybody.data.hamiltonian import FIELDS, Hamiltonian, field_scale
+from manybody.data.hamiltonian import Hamiltonian, field_scale
 from manybody.data.many_body import own_tensor, self_test, tested_splits, write_splits
 from manybody.io.seeds import streams_of
 
@@ -105,24 +105,20 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
     run = pair_gibbs.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
     found["tau"] = autocorrelation_time(run.energies[:, sweeps // 2 :])
     refuse_out_of_equilibrium(found, model.beta, source)
-    keys = ("length", "vocabulary", "couplings", "colours", "fields", "temperature")
+    keys = ("length", "vocabulary", "couplings", "colours", "temperature")
     about = dict(
         order=2, beta=model.beta, S=model.logit_scale(), sigma_h=model.logit_scale() / model.beta,
         shares=model.shares().tolist(), sweeps=source["sweeps"], seed=source["seed"],
         hamming=(found["hot"] + found["cold"]) / 2, equilibrium=found,
-        parameters={key: source[key] for key in keys if source.get(key) is not None}
-        | {"temperature": temperature},
+        parameters={key: source[key] for key in keys} | {"temperature": temperature},
     )  # fmt: skip
     return model, about
 
 
 def interactions(source: dict) -> Callable[[float], Hamiltonian]:
-    """The Hamiltonian of a source as a function of beta, with the J, U and h of its entry."""
-    couplings, colours, fields = _couplings(source), _colours(source), None
-    if source.get("fields") is not None:
-        shape = source["length"], source["vocabulary"]
-        fields = -own_tensor(FIELDS, source["fields"]["file"], shape)
-    return lambda beta: Hamiltonian(couplings, -colours / 2, beta, fields)
+    """The Hamiltonian of a source as a function of beta, with the J and U of its entry."""
+    couplings, colours = _couplings(source), _colours(source)
+    return lambda beta: Hamiltonian(couplings, -colours / 2, beta)
 
 
 def contact_map(length: int) -> np.ndarray:
@@ -275,7 +271,7 @@ def find_beta(
         return (found["hot"] + found["cold"]) / 2
 
     hamiltonian = at(1.0)
-    unit = 1.0 / field_scale(hamiltonian.couplings, hamiltonian.colours, hamiltonian.fields)
+    unit = 1.0 / field_scale(hamiltonian.couplings, hamiltonian.colours)
     low, high = 0.0, unit
     reached = [(1 - 1 / hamiltonian.vocabulary, 0.0), (distance(high), high)]
     while reached[-1][0] > target:

@@ -16,25 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SPLITS, SourceError
+from manybody.data import SPLITS
 from manybody.io import sequences
-from manybody.io.atomic import ArtifactError
 from manybody.io.sequences import Sequences
-from manybody.io.tensor_files import read_tensor
 
-ROUNDING = 1e-6  # that a probability of single precision may be off
 BLOCK = 4096  # sequences whose messages are in memory at once
 
 
 class Tree:
-    """`rules` M (q, q, q), depth l and the level k, 0 ... l, at which it is filtered.
-
-    `ValueError` for rules that are no probabilities or do not give each pair one parent.
-    """
+    """`rules` M (q, q, q), depth l and the level k, 0 ... l, at which it is filtered."""
 
     def __init__(self, rules: np.ndarray, depth: int, level: int = 0):
         self.rules = np.asarray(rules, np.float64)
-        check_rules(self.rules)
         self.depth, self.level, self.vocabulary = depth, level, len(self.rules)
         self.length = 2**depth
         sides = self.rules.sum(axis=2), self.rules.sum(axis=1)
@@ -104,27 +97,6 @@ class Tree:
         return -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
 
 
-def check_rules(rules: np.ndarray) -> None:
-    """`ValueError` unless `rules` (q, q, q) are probabilities, and each pair tells its parent."""
-    if rules.ndim != 3 or len(set(rules.shape)) > 1 or len(rules) < 2:
-        raise ValueError(f"rules: shape {rules.shape}, expected (q, q, q) with q of at least 2")
-    if not (np.isfinite(rules).all() and rules.min() >= 0):
-        raise ValueError(f"rules: found {rules.min()}, expected probabilities of at least 0")
-    sums = rules.sum(axis=(1, 2))
-    if np.abs(sums - 1).max() > ROUNDING:
-        parent = int(np.abs(sums - 1).argmax())
-        raise ValueError(f"rules[{parent}] sums to {sums[parent]:.6g}, expected 1")
-    parents = (rules > 0).sum(axis=0)
-    if (parents != 1).any():
-        left, right = np.argwhere(parents != 1)[0].tolist()
-        named = np.flatnonzero(rules[:, left, right]).tolist()
-        raise ValueError(
-            f"rules: the pair ({left}, {right}) has the parents {named}, expected one: with more "
-            "the tree of a sequence is ambiguous, with none some sequences have probability 0. "
-            "Give each pair to one parent"
-        )
-
-
 def random_rules(vocabulary: int, deviation: float, random: np.random.Generator) -> np.ndarray:
     """M (q, q, q): the q^2 pairs split at random into q groups, one a parent, and the softmax over
     a parent's pairs of normal numbers of this standard deviation."""
@@ -137,17 +109,10 @@ def random_rules(vocabulary: int, deviation: float, random: np.random.Generator)
 
 def of(source: dict) -> Tree:
     """The tree of a source, its entry in the config; sources that differ by the level only have
-    the same rules. `SourceError` names the key and file of rules that cannot be used."""
-    given = source["rules"]
-    try:
-        if "file" in given:
-            rules = read_tensor(given["file"], "rules")
-        else:
-            random = np.random.default_rng(source["seed"])
-            rules = random_rules(source["vocabulary"], given["deviation"], random)
-        return Tree(rules, source["depth"], source["level"])
-    except (ArtifactError, ValueError) as error:
-        raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
+    the same rules."""
+    random = np.random.default_rng(source["seed"])
+    rules = random_rules(source["vocabulary"], source["rules"]["deviation"], random)
+    return Tree(rules, source["depth"], source["level"])
 
 
 def read_conditionals(path: str | Path) -> Tree:
@@ -158,7 +123,7 @@ def read_conditionals(path: str | Path) -> Tree:
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
-    """Writes the splits of the source called `name`; the file of rules, if any, is in its entry.
+    """Writes the splits of the source called `name`.
 
     The document of a split has the `rules`; its `losses`, the `entropy` of its distribution in nats
     a sequence and the best loss of a `masked` token in nats, by averages over the split, each with
@@ -166,12 +131,6 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     level, 0 to l.
     """
     tree = of(source)
-    if tree.vocabulary != source["vocabulary"]:
-        raise SourceError(
-            f"found {source['vocabulary']}, but the rules of {source['rules']['file']} have "
-            f"{tree.vocabulary} symbols; expected the same; change one",
-            "vocabulary",
-        )
     streams = np.random.SeedSequence(source["seed"]).spawn(tree.depth + 1)
     splits = streams[tree.level].spawn(len(SPLITS))
     levels = [Tree(tree.rules, tree.depth, level) for level in range(tree.depth + 1)]

@@ -127,7 +127,8 @@ class Block(BaseModel):
         A key that its block does not have counts as left out.
         """
         value = reduce(lambda block, key: getattr(block, key, None), path.split("."), self)
-        return path, f"found {_shown(value)}{why}; expected {expected}; {fix}"
+        what = "missing" if value is None else f"found {_shown(value)}"
+        return path, f"{what}{why}; expected {expected}; {fix}"
 
 
 def _different(items: list) -> list:

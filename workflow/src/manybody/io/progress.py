@@ -33,12 +33,13 @@ def only_in_notebooks(function: Callable, *values, **named):
 class Progress:
     """`with Progress(total, "steps", "train n2") as progress: progress.update(1, loss=2.1)`.
 
-    Shows the share done, the rate, the time left and the figures passed with the last update.
+    Shows the share done, the rate, the time left and the figures passed with the last update;
+    nothing without a label.
     """
 
     def __init__(self, total: int, unit: str, label: str, done: int = 0):
         self._bar = None  # tqdm starts a thread even for a bar that is switched off
-        self._shown = SHOWN.get()
+        self._shown = bool(label) and SHOWN.get()
         if self._shown and (sys.stderr.isatty() or in_notebook()):
             self._bar = tqdm(
                 total=total,

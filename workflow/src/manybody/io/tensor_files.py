@@ -48,16 +48,10 @@ def read_about(path: str | Path) -> dict:
         return document_of(file)
 
 
-def tensor_names(path: str | Path) -> list[str]:
-    """The tensors of a safetensors file, sorted; `ArtifactError` if it is not one."""
-    with opened(path) as file:
-        return sorted(file.keys())
-
-
 def read_tensor(path: str | Path, name: str) -> np.ndarray:
     """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
-    names = tensor_names(path)
-    if name not in names:
-        raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
     with opened(path) as file:
-        return file.get_tensor(name)
+        names = sorted(file.keys())
+        if name in names:
+            return file.get_tensor(name)
+    raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")

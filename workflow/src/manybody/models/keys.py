@@ -35,17 +35,18 @@ class Factored(Block):
         "exact bounds the order; paper adds LayerNorm, and the order is nominal."
     )
     heads: Count | Literal["full"] = key(
-        "Number of heads in each layer, 1 where nothing is said; full, for one layer, where each "
-        "pair of sites has a |V| x |V| block of couplings of its own, without heads. With "
-        "`training.optimizer.couplings` a number N is short for full and optimizer.heads: N.",
+        "Number of heads in each layer, 1 where nothing is said; several have full matrices. full, "
+        "for one layer, is where each pair of sites has a |V| x |V| block of couplings of its own, "
+        "without heads. With `training.optimizer.couplings` a number N is short for full and "
+        "optimizer.heads: N.",
         1,
     )
     attention: Literal["free", "softmax"] = key(
         "free weights (where nothing is said), or softmax, positive with row sums 1.", "free"
     )
-    init_scale: Positive | Annotated[list[Positive], Field(min_length=1)] = key(
-        "Scale g of uniform initial values within g sqrt(3/N), N = L or |V|: one, or one for each "
-        "layer. Normal, as in the language models, where nothing is said.",
+    init_scale: Positive = key(
+        "Scale g of uniform initial values within g sqrt(3/N), N = L or |V|. Normal, as in the "
+        "language models, where nothing is said.",
         None,
     )
 
@@ -53,21 +54,12 @@ class Factored(Block):
         Condition("bias", (True, False), {"layers": other_than(1)}, expected="true or false"),
         Condition("heads", 1, {"variant": "paper"}, "which has one head"),
         Condition("layers", 1, {"heads": "full"}),
-        Condition("rank", None, {"heads": "full"}),
+        Condition("rank", None, {"heads": other_than(1)}, "where values are full", "null"),
         Condition("bias", "site", {"heads": "full"}),
         Condition("attention", "free", {"heads": "full"}),
         Condition("init_scale", None, {"heads": "full"}, "which start from zero"),
         Condition("init_scale", None, {"rank": given}, "but uniform initial values are of full V"),
     )
-
-    def problems(self):
-        if isinstance(self.init_scale, list) and len(self.init_scale) != self.layers:
-            yield self.refused(
-                "init_scale",
-                "one scale for each",
-                "list them, or give one number for all",
-                f" for {self.layers} layers",
-            )
 
 
 class Transformer(Block):

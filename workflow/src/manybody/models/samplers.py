@@ -4,9 +4,8 @@ energy      what the chains are weighed by            docs/science/controls.md
 raw         sum of the masked logits                  the paper's
 norm        sum of the masked log-probabilities
 reference   E*_mu, mu the training text's unigrams    sections 1 and 2; closed for factored n <= 2,
-                                                      else `paths` frozen paths from draws of mu
-brook       mean of `paths` frozen paths, each from   section 1, eq. 3
-            a validation sequence
+                                                      else the mean of `paths` frozen paths from
+                                                      draws of mu (eq. 3)
 
 sampler     draws from                                the energy
 mh          exp(-E), proposals by masked logits       the target
@@ -22,7 +21,7 @@ MASKED, CLOSED, CAUSAL = (
     "exact factored attention of one or two layers, with one head and one bias for all positions",
     "a causal model",
 )
-ENERGIES = ("raw", "norm", "reference", "brook")
+ENERGIES = ("raw", "norm", "reference")
 NEEDS = {  # sampler -> the energies that it takes, and the models
     "mh": (ENERGIES, MASKED),
     "heat-bath": (("raw", "reference"), CLOSED),
@@ -46,11 +45,11 @@ def suits(sampler: str, about) -> bool:
 
 def by_order(sampler: str, energy: str, about) -> bool:
     """True if the chains are those of `factored.by_order`."""
-    if not closed(about) or energy in ("norm", "brook"):
+    if not closed(about) or energy == "norm":
         return False
     return energy == "reference" or sampler in ("heat-bath", "gibbs")
 
 
 def takes_paths(energy: str, about) -> bool:
     """True if the energy is a mean over frozen paths."""
-    return energy == "brook" or (energy == "reference" and not closed(about))
+    return energy == "reference" and not closed(about)

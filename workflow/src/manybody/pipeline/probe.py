@@ -176,12 +176,12 @@ class Probe:
         """A step of all chains of a clone."""
         sampler, energy, count = clone["sampler"] or "mh", clone["energy"], clone["chains"]
         if self.gpu and sampler == "mh" and footprint.incremental(self.model, energy, 4, "cuda"):
-            # What a token changes in the squares of factored attention, by the cheaper form.
+            # What a token changes in the squares of factored attention.
             sizes = footprint.Sizes.of(self.description)
             products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
-            return 2.0 * sum(map(min, products)) * count
+            return 2.0 * sum(products) * count
         kind = "float32" if self.gpu else clone["precision"]
-        given = clone["paths"], 0, self.model, lambda _: self.tokens(MANY)
+        given = clone["paths"], 0, self.model, lambda: self.tokens(MANY)
         compared = reference(energy, *given)
         each = 1 if sampler == "mh" else self.length
 

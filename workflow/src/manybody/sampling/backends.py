@@ -67,8 +67,8 @@ def open_chains(
 ) -> Chains:
     """The fastest exact backend for `model`, started at `tokens` (C, L).
 
-    The energies "reference" and "brook" need their `reference`. Chains of `sampler` other than "mh"
-    are those that `redraw.redraw` moves.
+    The energy "reference" needs its `reference`. Chains of `sampler` other than "mh" are those that
+    `redraw.redraw` moves.
 
     `precision` float16 or bfloat16 (BERT) computes ratios in it and those near their threshold
     again in the model's own type: the same moves, faster on a GPU. The block `clones` of the
@@ -83,7 +83,7 @@ def open_chains(
         return MaskedGibbs(model, MaskedChains(model, tokens, energy, gauge))
     if sampler == "gibbs":
         return MaskedGibbs(model, PathChains(model, tokens, reference.paths))
-    if energy in ("reference", "brook"):
+    if energy == "reference":
         return PathChains(model, tokens, reference.paths)
     if precision != "float32":
         return CoarseChains(model, tokens, energy, gauge, precision)

@@ -16,7 +16,6 @@ MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that 
 COPIES = {"cpu": 16 << 20, "cuda": 4 << 30}
 PROPOSALS = 1 << 28  # bytes of work space that one batch of proposals may take
 TABLES = 1 << 30  # that tables over tokens may take
-SQUARES = 4 << 30  # that the tables of one squared layer may take
 DOUBLE, SINGLE = 8, 4
 # MB of an interpreter with torch and compiled loops, and what its allocator keeps: with 620 chains
 # of BERT 1.2 GB were measured beside the caches and work spaces.
@@ -103,34 +102,32 @@ def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -
     sizes = Sizes.of(model.description)
     # Of many layers the tables outgrow any machine: explicit masked copies then.
     fits = sum(incremental_bytes(sizes, energy, number, device)) <= MEMORY
-    return fits and not explicit_pays(sizes, energy, device)
+    return fits and (form(sizes, energy, device) == "three_layers" or changes_pay(sizes))
 
 
-def explicit_pays(sizes: Sizes, energy: str, device: str = "cpu") -> bool:
-    """True if computing all masked copies anew, in single precision, is faster than following what
-    a token changes: from five layers on, whose squares have too many targets.
+def changes_pay(sizes: Sizes) -> bool:
+    """True if following what a token changes is faster than computing all masked copies anew, in
+    single precision: not of five layers or more, whose squares have too many targets, and not where
+    the rank is near |V|.
 
     The incremental form multiplies in double precision and in smaller products: three to five times
     as long for an operation.
     """
-    if form(sizes, energy, device) != "any_depth" or sizes.layers < 4:
-        return False
     copies = sizes.length**2 * sizes.vocabulary * sizes.rank * (2 * sizes.layers - 3)
-    changes = sum(min(square_products(sizes, layer)) for layer in range(1, sizes.layers - 1))
-    return copies < 3 * changes
+    changes = sum(square_products(sizes, layer) for layer in range(1, sizes.layers - 1))
+    return sizes.layers < 3 or 3 * changes < copies
 
 
 def form(sizes: Sizes, energy: str, device: str = "cpu") -> str:
     """The module of `sampling.factored` that is fastest; the compiled loops are for a CPU."""
-    if energy == "raw" and sizes.layers == 2:
-        return "two_layers"
-    if device != "cpu" or sizes.layers < 3:
+    if device != "cpu":
         return "any_depth"
+    if sizes.layers < 3:
+        return "two_layers" if energy == "raw" and sizes.layers == 2 else "any_depth"
     token_tables = DOUBLE * sizes.vocabulary * sizes.rank**2
     if energy == "raw" and sizes.layers == 3 and not sizes.full and token_tables <= TABLES:
         return "three_layers"
-    tabled = all(has_tables(sizes, layer) for layer in range(1, sizes.layers - 1))
-    return "compiled" if tabled else "any_depth"
+    return "compiled"
 
 
 def incremental_bytes(
@@ -147,18 +144,16 @@ def incremental_bytes(
         caches = 3 * length**2 * rank + length * rank**2 + 5 * length * rank
         return DOUBLE * tables, DOUBLE * caches
     shared = DOUBLE * 2 * (layers - 1) * length**3
-    width = 0
-    for layer in range(1, layers - 1):
-        tabled = has_tables(sizes, layer)
-        shared += table_bytes(sizes, layer) if tabled else 0
-        width += rank if tabled else vocabulary
+    # Of a squared layer one d x d x d table to every layer above.
+    shared += DOUBLE * (layers - 2) * (layers - 1) // 2 * rank**3
     shared += max(PROPOSALS, proposal_bytes(sizes, energy))
     if chosen == "any_depth":
         shared += DOUBLE * vocabulary**2 + (pair_bytes(sizes) if has_pairs(sizes) else 0)
     else:
         shared += DOUBLE * layers * (layers - 1) * rank**3
         shared += min(score_bytes(sizes), TABLES) if energy == "raw" else 0
-    return shared, DOUBLE * (2 * length**2 * width + 2 * length * (rank + 2))
+    squares = max(layers - 2, 0)
+    return shared, DOUBLE * (2 * length**2 * squares * rank + 2 * length * (rank + 2))
 
 
 def order_bytes(sizes: Sizes, number: int = SINGLE) -> tuple[int, int]:
@@ -173,9 +168,6 @@ def proposal_bytes(sizes: Sizes, energy: str) -> int:
     length, vocabulary, rank, layers = sizes.length, sizes.vocabulary, sizes.rank, sizes.layers
     total = DOUBLE * length * (rank * layers + (vocabulary if energy == "norm" else 0))
     for layer in range(1, layers - 1):
-        if not has_tables(sizes, layer):
-            total += 4 * length**2 * vocabulary
-            continue
         targets = layers - 2 - layer
         maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
         total += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
@@ -191,32 +183,13 @@ def pair_bytes(sizes: Sizes) -> int:
     return DOUBLE * (sizes.layers - 1) * sizes.vocabulary**2 * sizes.rank
 
 
-def has_tables(sizes: Sizes, layer: int) -> bool:
-    """True if a squared layer takes fewer operations for a proposal by tables that fit."""
-    if sizes.full or table_bytes(sizes, layer) > SQUARES:
-        return False
-    tables, direct = square_products(sizes, layer)
-    return tables < direct
-
-
-def square_products(sizes: Sizes, layer: int) -> tuple[int, int]:
-    """Multiplications for a proposal of a squared layer: by its tables, and through channels."""
-    length, vocabulary, rank = sizes.length, sizes.vocabulary, sizes.rank
-    targets, pairs = sizes.layers - 2 - layer, length**2
+def square_products(sizes: Sizes, layer: int) -> int:
+    """Multiplications for a proposal of a squared layer by its tables."""
+    length, rank, targets = sizes.length, sizes.rank, sizes.layers - 2 - layer
+    between = length**2 * rank**3
     if layer == 1:
-        between = 2 * length * rank**3 + 2 * pairs * rank**2
-        channels = 2 * length * vocabulary * rank
-    else:
-        between = pairs * rank**3
-        channels = pairs * vocabulary * rank
-    tables = targets * between + pairs * rank**2 + length * rank**3
-    direct = channels + (targets * pairs + length) * vocabulary * rank + 4 * pairs * vocabulary
-    return tables, direct
-
-
-def table_bytes(sizes: Sizes, layer: int) -> int:
-    """Bytes of the tables of a squared layer: one d x d x d table to every layer above."""
-    return DOUBLE * (sizes.layers - 1 - layer) * sizes.rank**3
+        between = 2 * length * rank**3 + 2 * length**2 * rank**2
+    return targets * between + length**2 * rank**2 + length * rank**3
 
 
 def score_bytes(sizes: Sizes) -> int:

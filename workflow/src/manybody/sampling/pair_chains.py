@@ -89,7 +89,7 @@ class Chains(NamedTuple):
         sweeps: int,
         threads: int = 1,
         beta: float = 1.0,
-        label: str | None = None,
+        label: str = "",
     ) -> None:
         """Moves the chains by `sweeps` sweeps of exp(base + beta (log p - base))."""
 
@@ -106,7 +106,7 @@ def sample(
     sweeps: int,
     seed: int | np.random.SeedSequence,
     threads: int = 1,
-    label: str | None = "chains",
+    label: str = "chains",
 ) -> np.ndarray:
     """Tokens (count, L) uint8 of independent chains after `sweeps` sweeps from uniform colours."""
     stream = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
 from manybody.models.base import Model
 from manybody.sampling.masked import MaskedChains
@@ -54,43 +53,30 @@ def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     return counts / counts.sum()
 
 
-def draw_paths(
-    length: int, paths: int, seed: int, *, mu: np.ndarray | None = None, blocks=None
-) -> Paths:
-    """`paths` orders at random, and as many blocks: draws of mu (|V|,), or rows of `blocks` (N, L).
+def draw_paths(length: int, paths: int, seed: int, mu: np.ndarray) -> Paths:
+    """`paths` orders at random, and as many blocks, draws of mu (|V|,).
 
     A function of `seed`, so that all clones with one `chain_seed` have the same paths.
     """
     generator = np.random.default_rng(spawn(seed, "paths"))
     orders = generator.permuted(np.tile(np.arange(length), (paths, 1)), axis=1)
-    if mu is not None:
-        return Paths(orders, generator.choice(len(mu), (paths, length), p=mu / mu.sum()))
-    if paths > len(blocks):
-        raise Refusal(
-            f"found {paths}, each with a block of its own; expected at most the "
-            f"{len(blocks)} validation sequences; lower it",
-            "paths",
-        )
-    rows = np.sort(generator.choice(len(blocks), paths, replace=False))
-    return Paths(orders, np.asarray(blocks[rows], dtype=np.int64))
+    return Paths(orders, generator.choice(len(mu), (paths, length), p=mu / mu.sum()))
 
 
 def reference(
-    energy: str, paths: int | None, seed: int, model, tokens: Callable[[str], np.ndarray]
+    energy: str, paths: int | None, seed: int, model, train: Callable[[], np.ndarray]
 ) -> Reference | None:
-    """The reference of `energy`; `tokens` reads those (N, L) of a split of the model's source.
+    """The reference of `energy`; `train` reads the training tokens (N, L) of the model's source.
 
-    mu is the unigram distribution of training; frozen paths of "reference" start from draws of it,
-    those of "brook" from validation sequences. None for energies that compare with nothing.
+    mu is their unigram distribution, frozen paths start from draws of it. None for energies that
+    compare with nothing.
     """
-    if energy in ("raw", "norm"):
+    if energy != "reference":
         return None
-    if energy == "brook":
-        return Reference(paths=draw_paths(model.length, paths, seed, blocks=tokens("validation")))
-    mu = unigram(tokens("train"), model.vocabulary)
+    mu = unigram(train(), model.vocabulary)
     if paths is None:
         return Reference(mu=mu)
-    return Reference(paths=draw_paths(model.length, paths, seed, mu=mu))
+    return Reference(paths=draw_paths(model.length, paths, seed, mu))
 
 
 class PathChains(MaskedChains):

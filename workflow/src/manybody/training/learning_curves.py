@@ -81,7 +81,6 @@ def compute(
             counted,
             ridge=ridge,
             summed=entry["kind"] == "separability",
-            fields=hamiltonian.fields is not None,
             init_scale=(entry["init_scale"]["attention"], entry["init_scale"]["values"]),
             seed=np.random.SeedSequence([entry["seed"], size, seed]),
             iterations=entry["iterations"],
@@ -133,10 +132,8 @@ def forget(resume: str | Path) -> None:
 
 
 def true_conditionals(hamiltonian: Hamiltonian) -> pl.Heads:
-    """A = J, V = -2 beta U and the fields -beta E: the conditionals of a Hamiltonian of order 2."""
+    """A = J and V = -2 beta U: the conditionals of a Hamiltonian of order 2."""
     fields = np.zeros((hamiltonian.length, hamiltonian.vocabulary))
-    if hamiltonian.fields is not None:
-        fields = -hamiltonian.beta * hamiltonian.fields
     return pl.Heads(
         hamiltonian.couplings[None], -2 * hamiltonian.beta * hamiltonian.colours[None], fields
     )

@@ -378,9 +378,7 @@ def solve(
     """
     settings = dict(threads=threads, tolerance=tolerance)
     with Progress(iterations * (2 if heads else 1), "iterations", label) as progress:
-        settings["callback"] = (
-            (lambda value: progress.update(1, objective=value)) if label else None
-        )
+        settings["callback"] = lambda value: progress.update(1, objective=value)
         form = Pairs(family)
         objective, vector = Objective(form, strengths, threads), form.start(kind)
         settings["history"] = HISTORY if _bytes(form.size, HISTORY) <= MOST else LEAST_HISTORY

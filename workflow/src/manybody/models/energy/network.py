@@ -2,9 +2,8 @@
 
     logits_i[a] = sum over unordered (k - 1)-subsets t of the other sites, J_it U_a,colours(t)
 
-plus h_i[a] where the sites have `fields` of their own, as the Hamiltonian of a source can. J is
-free for every site i and subset t, that is not tied over the k roles which a site can have in one
-interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are the
+J is free for every site i and subset t, that is not tied over the k roles which a site can have in
+one interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are the
 conditionals of p(s) ~ exp(-beta H), up to the factor -k! beta (many-body, eq. 3).
 
 The sum over subsets is taken first: `sums` adds up the couplings of the subsets whose colours are
@@ -35,15 +34,13 @@ class Energy(Model):
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
     (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
-    (`tuples.sorted_colours`). A masked site belongs to no subset. `fields` (L, |V|) is h, zero at
-    first; None unless the description has it.
+    (`tuples.sorted_colours`). A masked site belongs to no subset.
 
     Raises `ValueError` for an order above L.
     """
 
-    def __init__(self, vocabulary: int, length: int, order: int, fields: bool = False):
-        sizes = {"fields": True} if fields else {}  # the description of others stays what it was
-        super().__init__("energy", vocabulary, length, order=order, **sizes)
+    def __init__(self, vocabulary: int, length: int, order: int):
+        super().__init__("energy", vocabulary, length, order=order)
         if order > length:
             raise ValueError(
                 f"energy: order {order} is above L = {length}: no interaction has that many "
@@ -54,7 +51,6 @@ class Energy(Model):
         bins = math.comb(vocabulary + self.size - 1, self.size)
         self.couplings = nn.Parameter(SCALE * torch.randn(length, sets))
         self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
-        self.fields = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
         # Only shapes are asked of a model on the device meta, and a description may lie about them.
         if not self.couplings.is_meta:
             self._list_sets()
@@ -102,8 +98,7 @@ class Energy(Model):
         if mask is not None:
             weights = weights.masked_fill(mask[:, self.around].any(-1), 0.0)
         sums = weights.new_zeros(*tokens.shape, self.colours.shape[1])
-        logits = sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
-        return logits if self.fields is None else logits + self.fields
+        return sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """The logits: no site's depend on its own token, so one pass serves all its copies."""
@@ -113,9 +108,9 @@ class Energy(Model):
         return self.features(tokens)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU and without fields."""
+        """Compiled, on a CPU."""
         self.check_tokens(tokens)
-        if not self._in_loops or self.fields is not None:
+        if not self._in_loops:
             return None
         self.check_range(tokens)
         given = tokens.contiguous(), self.sites, self.bins
@@ -136,23 +131,15 @@ class Energy(Model):
 
 
 def conditionals(hamiltonian: Hamiltonian) -> Energy:
-    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
-    -beta E where sites have energies of their own."""
+    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours."""
     with torch.random.fork_rng(devices=[]):
-        model = Energy(
-            hamiltonian.vocabulary,
-            hamiltonian.length,
-            hamiltonian.order,
-            fields=hamiltonian.fields is not None,
-        )
+        model = Energy(hamiltonian.vocabulary, hamiltonian.length, hamiltonian.order)
     _, couplings, colours = hamiltonian.packed  # couplings hold k!
     with torch.no_grad():
         model.couplings.copy_(torch.from_numpy(couplings / math.factorial(hamiltonian.order)))
         model.colours.copy_(
             torch.from_numpy(-math.factorial(hamiltonian.order) * hamiltonian.beta * colours.T)
         )
-        if hamiltonian.fields is not None:
-            model.fields.copy_(torch.from_numpy(-hamiltonian.beta * hamiltonian.fields))
     return model
 
 

@@ -1,10 +1,10 @@
 """Features of masked copies of factored attention, and the squares between its layers.
 
-A layer is sum_h A^h x V^h, V^h = P^h Q^h. Masking position i changes layer 1's output by a matrix
-of rank H: row k of the copy is Z_k - sum_h A^h_ki G^h_i with G^h_i = V^h[:, s_i]. What the layers
-read is stacked: all Q^h as one (H r, |V|) matrix, all P^h side by side as (|V|, H r). The features
-of a copy are those of every head, H d numbers. One head, whose arrays have no H, goes its own way
-where that is faster.
+A layer is sum_h A^h x V^h, or A x P Q. Masking position i changes layer 1's output by a matrix of
+rank H: row k of the copy is Z_k - sum_h A^h_ki G^h_i with G^h_i = V^h[:, s_i]. What the layers read
+is stacked: all V^h as one (H |V|, |V|) matrix. The features of a copy are those of every head, H d
+numbers. One head, whose arrays have no H, goes its own way where that is faster; several have full
+values.
 
 B sequences, m masked positions (all L where `positions` is None: then arrays that do not depend on
 the sequence have no B), L rows of a copy, d = r, or |V| where values are full.
@@ -39,20 +39,15 @@ def features(model, tokens: Tensor, positions: Tensor | None) -> Tensor:
         return read + _read(model, summed.squeeze(-2))
     read = _gather(model, tokens, last.masked_fill(masked[..., None, :], 0.0))
     if model.layers > 1:
-        summed = _copies(model, tokens, positions, masked, last)
-        if model.rank is not None:
-            summed = torch.einsum("bmhv,hrv->bmhr", summed, model.right[-1])
-        read = read + summed
+        read = read + _copies(model, tokens, positions, masked, last)
     return read.flatten(-2)
 
 
 def _gather(model, tokens: Tensor, weights: Tensor) -> Tensor:
     """sum_j w_ij Q^h s_j (B, m, [H], d) for weights ([B], m, [H], L)."""
-    if model.rank is not None and model.heads == 1:
+    if model.rank is not None:
         return weights @ functional.embedding(tokens, model.right[-1].T)
     weights = weights.expand(len(tokens), *[-1] * model.left[-1].ndim)
-    if model.rank is not None:
-        return torch.einsum("bmhl,blhr->bmhr", weights, _sent(model, tokens, model.right[-1]))
     zeros = weights.new_zeros(*weights.shape[:-1], model.vocabulary)
     index = tokens[:, None] if model.heads == 1 else tokens[:, None, None]
     return zeros.scatter_add(-1, index.expand_as(weights), weights)
@@ -96,8 +91,6 @@ def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> T
         if layer:
             mixed = _mix(model, layer, inputs.pop(layer))
         left = None if model.rank is None else model.left[layer]
-        if left is not None and model.heads > 1:
-            left = left.transpose(0, 1).flatten(1)
         following = torch.cat([readers[later] for later in inputs]) if inputs else None
         part, read = squares(mixed, left, last, following)
         summed = summed + part
@@ -145,42 +138,30 @@ def _table_pays(model, tokens: Tensor) -> bool:
 
 
 def _first_copies(model, tokens: Tensor, positions) -> Tensor:
-    """Layer 1 of each copy before its square: (B, m, L, |V|), or (B, m, L, H r) for P to read."""
+    """Layer 1 of each copy before its square: (B, m, L, |V|), or (B, m, L, r) for P to read."""
     if model.heads == 1:
         back = _rows(model.mixing(0).T, positions)
         values = functional.embedding(tokens, _reader(model, 0).T)
         z, taken = model.mixing(0) @ values, _chosen(values, positions)
         return torch.addcmul(z[:, None], back[..., None], taken[:, :, None], value=-1)
     back = _rows(model.mixing(0).mT, positions).mT  # ([B], m, L, H)
-    attention = model.mixing(0)
-    if model.rank is None:
-        values = _sent(model, tokens, model.left[0])
-        z = torch.einsum("hkj,bjhv->bkv", attention, values)
-        return z[:, None] - back @ _chosen(values, positions)
-    sent = _sent(model, tokens, model.right[0])
-    z = torch.einsum("hkj,bjhr->bkhr", attention, sent)
-    taken = back[..., None] * _chosen(sent, positions)[:, :, None]
-    return (z[:, None] - taken).flatten(-2)
+    columns = functional.embedding(tokens, model.left[0].flatten(0, 1).T)
+    values = columns.unflatten(-1, (model.heads, -1))  # (B, L, H, |V|)
+    z = torch.einsum("hkj,bjhv->bkv", model.mixing(0), values)
+    return z[:, None] - back @ _chosen(values, positions)
 
 
 def _mix(model, layer: int, read: Tensor) -> Tensor:
-    """The heads' A applied to what they read (B, m, L, H d): y (B, m, L, |V|), or (.., H r)."""
+    """The heads' A applied to what they read (B, m, L, H d): y (B, m, L, |V|), or (.., r)."""
     attention = model.mixing(layer)
     if model.heads == 1:
         return attention @ read
     heads = read.unflatten(-1, (model.heads, -1)).transpose(-2, -3)  # (B, m, H, L, d)
-    if model.rank is None:
-        return attention.transpose(0, 1).flatten(1) @ heads.flatten(-3, -2)
-    return (attention @ heads).transpose(-2, -3).flatten(-2)
-
-
-def _sent(model, tokens: Tensor, matrices: Tensor) -> Tensor:
-    """Columns (B, L, H, c) at tokens (B, L) of matrices (H, c, |V|)."""
-    return functional.embedding(tokens, matrices.flatten(0, 1).T).unflatten(-1, (model.heads, -1))
+    return attention.transpose(0, 1).flatten(1) @ heads.flatten(-3, -2)
 
 
 def _reader(model, layer: int) -> Tensor:
-    """Matrices that an inner layer applies before it mixes positions: Q^h or V^h, (H d, |V|)."""
+    """Matrices that an inner layer applies before it mixes positions: Q or V^h, (H d, |V|)."""
     matrices = model.left[layer] if model.rank is None else model.right[layer]
     return matrices if model.heads == 1 else matrices.flatten(0, 1)
 

@@ -45,12 +45,11 @@ class Factored(Model):
     `mixing` has A in either case. A masked token is zero, so that in one layer the diagonal is a
     slack entry: what it takes, the row sum over the other positions lacks (potts, section 2).
 
-    With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
-    L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
+    With `heads` = H > 1 (`exact` with full values only) a layer is sum_h A^h x V^h and the lists
+    hold stacks: (H, L, L) and (H, |V|, |V|). The order does not change.
 
-    `init_scale` is one scale g, or one for each layer: A is then uniform in +-g sqrt(3 / L) and V,
-    which must be full, in +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the
-    scale that suits text.
+    `init_scale` is the scale g: A is then uniform in +-g sqrt(3 / L) and V, which must be full, in
+    +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the scale that suits text.
 
     Raises `ValueError` for sizes or scales that do not fit together.
     """
@@ -64,7 +63,7 @@ class Factored(Model):
         bias: bool | str = True,
         variant: str = "exact",
         heads: int = 1,
-        init_scale: float | list[float] | None = None,
+        init_scale: float | None = None,
         attention: str = "free",
     ):
         # What is as it always was stays unsaid: descriptions of older models keep their bytes.
@@ -80,10 +79,10 @@ class Factored(Model):
                 f"factored: rank {rank} is above |V| = {vocabulary}; "
                 "lower it, or give null for full values"
             )
-        if heads > 1 and variant != "exact":
+        if heads > 1 and (variant, rank) != ("exact", None):
             raise ValueError(
-                f"factored: heads is {heads}, but variant {variant!r} has one head; "
-                "choose variant exact, or heads 1"
+                f"factored: heads is {heads}, but variant {variant!r} with rank {rank} has one "
+                "head; choose variant exact with rank null, or heads 1"
             )
         if bias == "site" and layers > 1:
             raise ValueError(
@@ -94,13 +93,17 @@ class Factored(Model):
         self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
         if init_scale is not None:
-            scales = _init_scales(init_scale, layers, rank)
+            if rank is not None:
+                raise ValueError(
+                    f"factored: init_scale {init_scale!r} sets the scale of full values, but rank "
+                    f"is {rank}; give rank null, or no init_scale"
+                )
             self.description["init_scale"] = init_scale
             self.attention = nn.ParameterList(
-                _uniform(scale, *each, length, length) for scale in scales
+                _uniform(init_scale, *each, length, length) for _ in range(layers)
             )
             self.left = nn.ParameterList(
-                _uniform(scale, *each, vocabulary, vocabulary) for scale in scales
+                _uniform(init_scale, *each, vocabulary, vocabulary) for _ in range(layers)
             )
             self.right = nn.ParameterList()
         else:
@@ -114,7 +117,7 @@ class Factored(Model):
                 for scale in scales
             )
             self.right = nn.ParameterList(
-                torch.randn(*each, rank, vocabulary) for _ in range(layers) if rank is not None
+                torch.randn(rank, vocabulary) for _ in range(layers) if rank is not None
             )
         biases = (length, vocabulary) if bias == "site" else (vocabulary,)
         self.bias = nn.Parameter(torch.zeros(biases)) if bias else None
@@ -296,22 +299,6 @@ class Factored(Model):
             use_reentrant=False,
             preserve_rng_state=False,
         )
-
-
-def _init_scales(init_scale: float | list[float], layers: int, rank: int | None) -> list[float]:
-    """g of each layer; `ValueError` for scales that do not fit."""
-    scales = init_scale if isinstance(init_scale, list) else [init_scale] * layers
-    if len(scales) != layers:
-        raise ValueError(
-            f"factored: init_scale is {init_scale!r}; expected one number, or a list of {layers}, "
-            "one for each layer"
-        )
-    if rank is not None:
-        raise ValueError(
-            f"factored: init_scale {init_scale!r} sets the scale of full values, but rank is "
-            f"{rank}; give rank null, or no init_scale"
-        )
-    return scales
 
 
 def _uniform(scale: float, *shape: int) -> Tensor:

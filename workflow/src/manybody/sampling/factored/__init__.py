@@ -1,10 +1,11 @@
 """The fast exact samplers of factored attention of the `exact` variant, and which one applies.
 
-Under the raw energy two layers have a closed form (`two_layers`), and with three the last square
-is free (`three_layers`). Every other depth, and the norm energy, follow what a token changes
-layer by layer (`any_depth`; in compiled loops `deep_loops`), unless it is less work to make all
-masked copies anew (`copies`). The norm energy has no closed form, since each of its L terms is
-the log of a sum of |V| exponentials: it costs L |V| d multiplications more for each proposal.
+On a CPU, under the raw energy, two layers have a closed form (`two_layers`), and with three the
+last square is free (`three_layers`). Every other depth, the norm energy, and all on a GPU follow
+what a token changes layer by layer (`any_depth`; in compiled loops `deep_loops`), unless it is less
+work to make all masked copies anew (`copies`). The norm energy has no closed form, since each of
+its L terms is the log of a sum of |V| exponentials: it costs L |V| d multiplications more for each
+proposal.
 """
 
 from copy import deepcopy

@@ -19,8 +19,7 @@ map of the d numbers u. If u becomes u + delta, it changes by the bilinear form
 
     beta(delta, u + u'),   beta(x, y) = Q^m (P^l x * P^l y),   u' = u + delta.
 
-`TableSquare` keeps beta as a symmetric d x d x d table, so that nothing depends on |V|;
-`DirectSquare` keeps P^l u and goes through all |V| channels: better for d near |V|.
+`Square` keeps beta as a symmetric d x d x d table, so that nothing depends on |V|.
 """
 
 import torch
@@ -30,7 +29,6 @@ from manybody.models.linear import linear
 from manybody.sampling import footprint
 from manybody.sampling.draws import log_sums
 from manybody.sampling.factored.copies import Parameters, all_copies
-from manybody.sampling.footprint import has_tables
 
 
 class DeepChains:
@@ -49,10 +47,7 @@ class DeepChains:
         self.head = single.left[-1], single.bias
         # The squares of squares of more layers would lose digits move by move.
         self.steps = single if parameters.layers < 3 else parameters
-        self.squares = [
-            (TableSquare if has_tables(parameters, layer) else DirectSquare)(self.steps, layer)
-            for layer in range(1, parameters.layers - 1)
-        ]
+        self.squares = [Square(self.steps, layer) for layer in range(1, parameters.layers - 1)]
         if parameters.layers > 1:
             self.first = self._open_first()
         self.rebuild()
@@ -62,7 +57,7 @@ class DeepChains:
 
     def rebuild(self) -> None:
         inputs, self.features = all_copies(self.parameters, self.tokens)
-        self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
+        self.states = list(inputs)
         self.scores = self._scores(self.features, self.tokens)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
@@ -127,8 +122,8 @@ class DeepChains:
             if layer > 1:
                 read = sum(pending[layer][1:], pending[layer][0])
                 delta = delta + parameters.mixing[layer] @ read
-            state, read, rise = square.change(self.states[m][chains], delta, positions, vectors)
-            changes.append(state)
+            read, rise = square.change(self.states[m][chains], delta, positions, vectors)
+            changes.append(delta)
             features = features + rise
             for target, part in zip(square.targets, [] if read is None else read, strict=True):
                 pending[target].append(part)
@@ -239,7 +234,7 @@ def listing_tables(parameters: Parameters, layer: int, targets: range) -> Tensor
     return tables.view(rank**2, -1)
 
 
-class TableSquare:
+class Square:
     """Layer `layer` through tables; its state is u (C, L, L, d)."""
 
     def __init__(self, parameters: Parameters, layer: int):
@@ -252,14 +247,11 @@ class TableSquare:
             tables = acting_tables if layer == 1 else listing_tables
             self.between = tables(parameters, layer, self.targets)
 
-    def open(self, u: Tensor) -> Tensor:
-        return u
-
     def change(
         self, u: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """For u (n, L copies, L positions, d) and its change delta: the change of the state, of
-        what each target reads (targets, n, L, L, d), and of the last layer's features (n, L, d).
+    ) -> tuple[Tensor | None, Tensor]:
+        """For u (n, L copies, L positions, d) and its change delta: the change of what each target
+        reads (targets, n, L, L, d), and of the last layer's features (n, L, d).
 
         Where only the first square lies below, delta_jk = along_k + factor_jk * across_j, given as
         `vectors` along and across (n, L, d) and factor (n, L, L): 2 L vectors instead of L^2. The
@@ -269,7 +261,7 @@ class TableSquare:
         weighted = self.outer[:, :, None] * delta
         products = (weighted.mT @ both).flatten(2)
         read = self._between(both, delta, masked, vectors) if self.targets else None
-        return delta, read, products @ self.to_output
+        return read, products @ self.to_output
 
     def _between(self, both: Tensor, delta: Tensor, masked: Tensor, vectors) -> Tensor:
         if vectors is None:
@@ -285,34 +277,3 @@ class TableSquare:
             read = torch.addcmul(read, factor[..., None], both @ of_copy.mT)
             clear(read, masked)
         return read.unflatten(-1, (len(self.targets), self.rank)).movedim(-2, 0)
-
-
-class DirectSquare:
-    """Layer `layer` through all channels; its state is P u (C, L, L, |V|)."""
-
-    def __init__(self, parameters: Parameters, layer: int):
-        self.parameters, self.layer = parameters, layer
-        self.targets = range(layer + 1, parameters.layers - 1)
-
-    def open(self, u: Tensor) -> Tensor:
-        return u @ self.parameters.left[self.layer].T
-
-    def change(
-        self, state: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """As `TableSquare.change`, for the state (n, L, L, |V|)."""
-        parameters, left = self.parameters, self.parameters.left[self.layer].T
-        if vectors is None:
-            step = delta @ left
-        else:
-            along, across, factor = vectors
-            of_copy = (across @ left)[:, :, None]
-            step = torch.addcmul((along @ left)[:, None], factor[..., None], of_copy)
-            clear(step, masked)
-        squares = state.mul(2.0).add_(step).mul_(step)
-        last = parameters.layers - 1
-        gathered = (parameters.mixing[last][:, None, :] @ squares).squeeze(-2)
-        read = None
-        if self.targets:
-            read = torch.stack([parameters.project(target, squares) for target in self.targets])
-        return step, read, parameters.project(last, gathered)

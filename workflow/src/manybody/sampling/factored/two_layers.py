@@ -9,9 +9,8 @@ W = A1 G, so that all L masked copies are known at once (docs/science/nlp-clones
 
 W, S and U are linear in the one-hots: a new token adds a multiple of one table row to each of their
 rows. A proposal, its acceptance ratio and its update cost O(L |V|) each, all in double precision.
+Compiled, for the CPU.
 """
-
-from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -43,9 +42,6 @@ class PairedChains:
         self._rough = [table.to(parameters.precision) for table in self._tables]
         self._head = [parameters.right[1].to(parameters.precision)]
         self._head += [parameters.left[1].T.to(parameters.precision).contiguous()]
-        self._steps, self._as_given = OnTensors, lambda tensor: tensor
-        if tokens.device.type == "cpu":
-            self._steps, self._as_given = LOOPS, Tensor.numpy
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -60,7 +56,7 @@ class PairedChains:
         copies = tuple(cache.to(self.parameters.precision) for cache in caches)
 
         def given(tensors):
-            return tuple(map(self._as_given, tensors))
+            return tuple(map(Tensor.numpy, tensors))
 
         tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
         caches, copies = given(caches), given(copies)
@@ -84,14 +80,13 @@ class PairedChains:
 
     def energy(self) -> Tensor:
         scores = self._tables[0].new_empty(len(self.tokens))
-        self._steps.raw_scores(*self._for_scores, self._as_given(scores))
+        raw_scores(*self._for_scores, scores.numpy())
         return -(scores + self.parameters.score_bias[self.tokens].sum(1))
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         right, left = self._head
         values = left.new_empty(len(chains), self.parameters.vocabulary)
-        where = map(self._as_given, (chains, positions))
-        self._steps.seen(*where, *self._for_values, self._as_given(values))
+        seen(chains.numpy(), positions.numpy(), *self._for_values, values.numpy())
         if not self.parameters.full:
             values = values @ right
         return values @ left + self.parameters.bias
@@ -99,16 +94,14 @@ class PairedChains:
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         handle = (chains, positions, proposals)
         ratios = self._tables[0].new_empty(len(chains))
-        moves = map(self._as_given, handle)
-        self._steps.score_changes(*moves, *self._for_ratios, self._as_given(ratios))
+        score_changes(*map(Tensor.numpy, handle), *self._for_ratios, ratios.numpy())
         return ratios, handle
 
     def accept(self, handle, accepted: Tensor) -> None:
-        moves = map(self._as_given, (*handle, accepted))
-        self._steps.replace_tokens(*moves, *self._for_moves)
+        replace_tokens(*map(Tensor.numpy, (*handle, accepted)), *self._for_moves)
 
 
-# --- The steps in loops, for a CPU
+# --- The compiled loops
 #
 # One pass over rows of |V| numbers with nothing allocated: few chains are not held up by
 # the cost of starting tensor operations. Arithmetic follows the type of the arrays that are read.
@@ -216,64 +209,3 @@ def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out):
                 part += s[c, k, v] * w[c, k, v] * w[c, k, v] - 2.0 * u[c, k, v] * g[v]
             total += part
         out[c] = total
-
-
-LOOPS = SimpleNamespace(
-    seen=seen,
-    score_changes=score_changes,
-    replace_tokens=replace_tokens,
-    raw_scores=raw_scores,
-)
-
-
-class OnTensors:
-    """The same steps as operations on all chains at once, for a GPU."""
-
-    @staticmethod
-    def seen(
-        chains, positions, tokens, w, mixing1, direct, linear, square, mixing2, mean, sent, out
-    ) -> None:
-        states = tokens[chains]
-        own = sent[states.gather(1, positions[:, None])]
-        values = w[chains] - mixing1.T[positions][..., None] * own
-        torch.sum(mixing2[positions][..., None] * values.square_(), 1, out=out)
-        own = mixing2[positions].scatter(1, positions[:, None], 0.0)
-        out.scatter_add_(1, states, own)
-
-    @staticmethod
-    def score_changes(
-        chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
-    ) -> None:
-        old = tokens[chains, positions]
-        step, r = sent[proposals] - sent[old], read[old]
-        own, weight = mixing1.T[positions][..., None], mixing2[positions][..., None]
-        direct = s[chains, positions, proposals] - s[chains, positions, old]
-        direct -= mixing2[positions, positions] * (read[old, proposals] - read[old, old])
-        seen = s[chains] - weight * r[:, None]
-        change = own * step[:, None]
-        squares = (seen * change * (2 * w[chains] + change)).sum((1, 2))
-        loops = u[chains, positions] - loop[positions, positions][:, None] * r * sent[old]
-        out.copy_(direct + squares - 2 * (step * loops).sum(1))
-
-    @staticmethod
-    def replace_tokens(
-        chains, positions, proposals, accepted, tokens, w, s, u, copies, mixing1, mixing2, loop,
-        sent, read,
-    ) -> None:  # fmt: skip
-        chains, positions, proposals = (some[accepted] for some in (chains, positions, proposals))
-        old = tokens[chains, positions]
-        g_old, g_new, r_old, r_new = sent[old], sent[proposals], read[old], read[proposals]
-        w[chains] += mixing1.T[positions][..., None] * (g_new - g_old)[:, None]
-        s[chains] += mixing2[positions][..., None] * (r_new - r_old)[:, None]
-        u[chains] += loop.T[positions][..., None] * (r_new * g_new - r_old * g_old)[:, None]
-        for copy, cache in zip(copies, (w, s, u), strict=True):
-            copy[chains] = cache[chains].to(copy.dtype)
-        tokens[chains, positions] = proposals
-
-    @staticmethod
-    def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out) -> None:
-        direct = s.gather(2, tokens[..., None]).squeeze(2)
-        direct = direct - mixing2.diagonal() * read[tokens, tokens] + alone * own[tokens]
-        for c, states in enumerate(tokens):
-            out[c] = (s[c] * w[c].square()).sum() - 2 * (u[c] * sent[states]).sum()
-        out += direct.sum(1)
