@@ -75,7 +75,6 @@ BLOCK = dict(
     early_stopped="n4-early",
     wide="n2-wide",
     norm=["n2-norm", "n4-norm", "bert-norm"],
-    chain_inits=["n4-70", "n4-unigram"],
 )
 STUDENT = dict(description=BERT, source="docs", seed=0)
 HISTORY = pd.DataFrame({"step": [0, 3000], "epoch": [0.0, 15.0], "loss": [6.0, 1.8]})
@@ -209,9 +208,7 @@ def of_figure_4(block=BLOCK, **settings):
 
 def of_figure_1(block=BLOCK, claims_reported_by=None, **settings):
     """Tables of figure 1."""
-    keys = {
-        key: block[key] for key in ("evaluation", "ladder", "control", "palette") if key in block
-    }
+    keys = {key: block[key] for key in ("evaluation", "ladder", "control")}
     return fig1.tables_of(student(**settings), fig1.Block.model_validate(keys), claims_reported_by)
 
 

@@ -20,8 +20,7 @@ VERDICTS = {
     "fig2": {"last-layer-first": "yes", "public-times": "yes"},
     "fig3": {
         "public-overlaps": "yes", "shared-threshold": "no", "last-layer-first": "yes",
-        "first-before-middle": "yes", "classifier-first-layer-first": "yes",
-        "public-similarities": "yes",
+        "classifier-first-layer-first": "yes",
     },
     "fig5": {"layer-2-helps": "yes"},
 }  # fmt: skip
@@ -50,9 +49,7 @@ def test_a_figure_has_its_claims_and_a_short_caption(name, tmp_path):
         ("fig1/last-layer-first", "regularised", ("threshold", 0.2, {"series": "alpha_1"})),
         ("fig1/alpha-1-over-c", "thresholds", ("alpha_1 difference", 500, {"x": 2})),
         ("fig3/public-overlaps", "deep_regularised", ("overlap", 1.2, {"series": "Q33", "x": 0.5})),
-        ("fig3/first-before-middle", "deep", ("threshold", 0.5, {"series": "alpha_2"})),
-        ("fig3/last-layer-first", "untied", ("threshold", 0.2, {"series": "L = 2 first"})),
-        ("fig3/public-similarities", "trec", ("similarity 2", 0.2, {"x": 0})),
+        ("fig3/last-layer-first", "deep", ("threshold", 0.2, {"series": "alpha_1"})),
         ("fig5/layer-2-helps", "fixed_overlap", ("fixed", 0.3, {"x": 0.999})),
     ],
 )  # fmt: skip
@@ -110,12 +107,6 @@ def held_and_not_converged(figure):
     return {"fixed_overlap": planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])}
 
 
-def other_words(figure):
-    made = planted.trec(tokenizer=None)
-    made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
-    return {"trec": made}
-
-
 @pytest.mark.parametrize(
     ("name", "made", "verdict", "because"),
     [
@@ -130,11 +121,6 @@ def other_words(figure):
          "not-run", "batch is 100, 200 is needed"),
         ("fig3/public-overlaps", other(deep_regularised=("deep", {"regulariser": 2e-3})),
          "not-run", "regulariser"),
-        ("fig3/public-similarities", other(trec=("trec", {"questions": None})),
-         "not-run", "TREC was not run"),
-        ("fig3/public-similarities", other_words, "not-run", "BERT's tokeniser is needed"),
-        ("fig3/public-similarities", other(trec=("trec", {"epochs": 2})),
-         "not-run", "epochs is 2, 40 is needed"),
         # Numbers, or their errors, are missing.
         ("fig1/last-layer-first", without_threshold, "not-run", "a threshold is missing"),
         ("fig1/last-layer-first", lost("regularised", "threshold", "y"), "undecided", ""),
@@ -198,25 +184,14 @@ def test_the_shallow_layers_of_three_share_a_threshold_with_either_channel(
     assert planted.judged("fig3", tmp_path, **made)["shared-threshold"].verdict == verdict
 
 
-def test_a_random_start_is_compared_with_the_public_run(tmp_path):
+def test_message_passing_is_judged_where_its_start_is_random(tmp_path):
     random = dict(init="random", alphas=(1.2,), noise=0, damping=0.8)
     found = planted.judged("fig2", tmp_path, gamp=planted.gamp(runs=4, **random))
-    parts = {part.label: part for part in found["public-times"].parts}
-    share = parts["GAMP: share of random starts that learn layer 1, 4 of 4 runs"]
-    assert share.value == 1
-    assert share.error == pytest.approx(math.sqrt(5 / 6 * 1 / 6 / 4))
-    assert share.verdict() == "undecided"  # three of six are expected to
-    assert parts["GAMP: iteration at which cosine 2 passes 0.9, 4 runs"].verdict() == "yes"
-    for name in ("final |M22| / Q22", "plug-in error plateau", "final Q11"):
-        assert parts[f"GAMP: {name}, 4 of 4 runs"].verdict() == "yes"
-    assert found["public-times"].verdict == "undecided"
     assert len(found["last-layer-first"].parts) == 2
     drawn = planted.of("fig2", tmp_path, gamp=planted.gamp(runs=4, **random)).drawn
     assert not drawn["series"].str.contains("infinity").any()
     nothing = planted.gamp(runs=3, **random).off("cosine 1", 0.02)
     found = planted.judged("fig2", tmp_path, gamp=nothing)
-    causes = {part.unusable for part in found["public-times"].parts}
-    assert {"no run learned layer 1", "no run does"} <= causes
     assert found["last-layer-first"].parts[1].unusable == "no run learned both layers"
 
 
@@ -256,7 +231,7 @@ def test_a_classifier_of_questions_is_judged_where_it_was_run(tmp_path):
     found = planted.judged("fig3", tmp_path, trec=planted.trec(questions=None))
     found = found["classifier-first-layer-first"]
     assert (len(found.parts), found.scope) == (1, "docstrings by package, 8 runs")
-    found = planted.judged("fig3", tmp_path, **other_words("fig3"))
+    found = planted.judged("fig3", tmp_path)
     assert len(found["classifier-first-layer-first"].parts) == 2
 
 
@@ -278,9 +253,8 @@ def test_points_that_did_not_converge_are_marked(tmp_path):
     apart = style.series(frame, "a", "GAMP cosine² of layer 1, not converged")
     assert apart["x"].tolist() == [0.9]
     assert 0.9 not in style.series(frame, "b", "GAMP plug-in error")["x"].tolist()
-    made = dict(deep=planted.deep(failed=(1.0,)), untied=planted.untied(c_two=0.0))
-    frame = planted.of("fig3", tmp_path, **made).drawn
-    assert failed_x(frame) == {"a": {1.0}, "b": {1.0}, "c": {2.0}}
+    frame = planted.of("fig3", tmp_path, deep=planted.deep(failed=(1.0,))).drawn
+    assert failed_x(frame) == {"a": {1.0}, "b": {1.0}}
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     assert failed_x(planted.of("fig5", tmp_path, fixed_overlap=made).drawn) == {"": {0.95}}
 

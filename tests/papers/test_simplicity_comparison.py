@@ -9,10 +9,10 @@ import pytest
 from planted_clones import CHAINS, GENERATORS, STEPS, TARGETS, fall, generators, losses
 from planted_losses import clone
 
-from manybody.papers.claims import margin
-from manybody.papers.saturation import SATURATION, Times, read_times
+from manybody.papers.claims import above, margin
+from manybody.papers.saturation import Times, read_times
 from manybody.papers.simplicity import comparison
-from manybody.papers.simplicity.comparison import BOUND, Compared, Interval
+from manybody.papers.simplicity.comparison import BOUND
 from manybody.papers.simplicity.students import Evaluated
 
 # --- The interval --------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def test_the_interval_covers_the_planted_ratio(sds):
     rng = np.random.default_rng(11)
     repeats, covered, widths = 1500, 0, []
     for _ in range(repeats):
-        found = comparison.interval(*times_of(rng, 0.2, *sds))
+        found = comparison.difference("d", *times_of(rng, 0.2, *sds))
         covered += abs(found.value - 0.2) <= found.half
         widths.append(found.half)
     # By Banerjee's bound at least 95 %.
@@ -47,13 +47,13 @@ def test_the_interval_covers_the_planted_ratio(sds):
 
 def test_each_part_of_the_error_is_the_planted_one():
     rng = np.random.default_rng(3)
-    found = comparison.interval(*times_of(rng, 0.0, 2.0, 0.05, 400, 4000))
+    found = comparison.difference("d", *times_of(rng, 0.0, 2.0, 0.05, 400, 4000))
     # Two clones, whose chains are independent.
     students, chains = 2.0 / math.sqrt(400), math.sqrt(2) * 0.05
     assert found.error == pytest.approx(math.hypot(students, chains), rel=0.05)
     half = math.hypot(margin(students, 400), margin(chains, 620))
     assert found.half == pytest.approx(half, rel=0.05)
-    one = comparison.interval(*times_of(rng, 0.0, 2.0, 0.05, 1, 4000))
+    one = comparison.difference("d", *times_of(rng, 0.0, 2.0, 0.05, 1, 4000))
     assert one.error == pytest.approx(chains, rel=0.05)
 
 
@@ -61,12 +61,12 @@ def test_students_that_all_clones_share_do_not_widen_the_interval():
     """A student that is late on every clone says nothing about d."""
     shared = np.array([0.0, 0.5, -0.3])
     late, early = (Times(shared + d, np.zeros((5, 3)), 0.1, 50) for d in (0.3, 0.0))
-    found = comparison.interval(late, early)
+    found = comparison.difference("d", late, early)
     assert (found.value, found.half) == pytest.approx((0.3, 0.0), abs=1e-12)
 
 
 def test_one_student_decides_nothing():
-    found = comparison.interval(*times_of(np.random.default_rng(0), 1.0, 0.1, 0.1, 1, 50))
+    found = comparison.difference("d", *times_of(np.random.default_rng(0), 1.0, 0.1, 0.1, 1, 50))
     assert found.half == math.inf
     assert verdict(found) == "undecided"
 
@@ -74,15 +74,14 @@ def test_one_student_decides_nothing():
 # --- The decision --------------------------------------------------------------------------------
 
 
-def of(low, high):
-    return Interval((low + high) / 2, 0.1, (high - low) / 2)
+def of(low, high, unusable=""):
+    given = (low + high) / 2, 0.1, BOUND
+    return above("late against early", *given, half=(high - low) / 2, unusable=unusable)
 
 
-def verdict(*intervals, unusable=""):
+def verdict(*parts):
     """The verdict of both definitions together, or of one."""
-    found = dict(zip(SATURATION, intervals, strict=False))
-    pair = Compared("late against early", found, unusable)
-    return comparison.claim("a/b/c", [pair], "here").verdict
+    return comparison.claim("a/b/c", parts, "here").verdict
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ def verdict(*intervals, unusable=""):
 def test_an_interval_decides_by_log_five_quarters(low, high, expected):
     assert math.log(1.25) == pytest.approx(0.22314, abs=1e-5) == BOUND
     assert verdict(of(low, high)) == expected
-    assert verdict(of(low, high), unusable="checkpoints do not resolve") == "undecided"
+    assert verdict(of(low, high, "checkpoints do not resolve")) == "undecided"
 
 
 def test_definitions_must_agree():
@@ -116,21 +115,18 @@ def test_definitions_must_agree():
 
 
 def compared(late, early, apart=0.0, targets=TARGETS, **settings):
-    """The comparison of BERT's clone with the wide model's, of planted times."""
+    """BERT's clone against the wide model's, of planted times, by both definitions."""
     student = Evaluated({}, losses({"bert": late, "wide": early}, **settings), targets)
-    (made,) = comparison.compare(student, generators(apart), "test", [("bert", "wide")])
-    return made
+    return comparison.compare(student, generators(apart), "test", [("bert", "wide")])
 
 
 def test_a_planted_order_is_found():
-    made = compared(1200, 600)
-    assert made.found[0.05].value == pytest.approx(math.log(2), abs=0.06)
-    assert made.words == "BERT, any order against n = 2, order 3, rank 64"
-    five, two = made.parts()
-    one = made.found[0.05]
-    assert (five.value, five.error, five.half) == one
-    assert "5% of the drop left" in five.label
-    assert "2% of the drop left" in two.label
+    five, two = compared(1200, 600)
+    assert five.value == pytest.approx(math.log(2), abs=0.06)
+    words = (
+        "log ratio of times, BERT, any order against n = 2, order 3, rank 64, {} of the drop left"
+    )
+    assert [five.label, two.label] == [words.format("5%"), words.format("2%")]
 
 
 # A generator that was not tested at the step that was sampled.
@@ -154,9 +150,9 @@ COARSE = [0, 1, 10, 100, 300, 1000, 2000, 3000]
 )
 def test_times_spreads_and_premises_decide_the_claim(late, early, settings, expected, reason):
     made = compared(late, early, **settings)
-    claim = comparison.claim("a/b/c", [made], "here")
+    claim = comparison.claim("a/b/c", made, "here")
     assert claim.verdict == expected
-    assert bool(made.unusable) == bool(reason)
+    assert [bool(part.unusable) for part in made] == [bool(reason)] * 2
     assert reason in claim.because
 
 
@@ -171,8 +167,8 @@ def test_definitions_that_disagree_leave_the_claim_undecided():
         return 1 + 5 * left
 
     made = compared(1200, 600, shape=tail)
-    assert [part.verdict() for part in made.parts()] == ["no", "yes"]
-    assert verdict(*made.found.values()) == "undecided"
+    assert [part.verdict() for part in made] == ["no", "yes"]
+    assert verdict(*made) == "undecided"
 
 
 def test_chains_from_the_same_starts_are_drawn_together():
@@ -185,7 +181,7 @@ def test_chains_from_the_same_starts_are_drawn_together():
 
     def error(targets):
         times = read_times(table, targets, ["bert", "wide"], 0.05, 400)
-        return comparison.interval(*times.values()).error
+        return comparison.difference("d", *times.values()).error
 
     noise = TARGETS["wide"] | {"rows": None, "chain_init": "unigram"}
     assert error(TARGETS) < 0.6 * error(TARGETS | {"wide": noise})
@@ -203,6 +199,6 @@ def test_the_bootstrap_has_the_spread_of_new_chains():
             curves = np.stack([fall(time * math.exp(shift)) for shift in own], axis=1)
             frames.append(planted.table(target, 0, STEPS, curves))
         times = read_times(pd.concat(frames), targets, [*targets], 0.05, 200)
-        found.append(comparison.interval(*times.values()))
+        found.append(comparison.difference("d", *times.values()))
     spread = np.std([one.value for one in found], ddof=1)
     assert np.mean([one.error for one in found]) == pytest.approx(spread, rel=0.3)

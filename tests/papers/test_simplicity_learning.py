@@ -143,11 +143,10 @@ def test_losses_are_compared_after_the_plateau_alone():
     ]
     tested = planted.Evaluated(planted.STUDENT, pd.concat(rows), TARGETS)
     given = tested, "n2", "n4", "original"
-    for paired in (True, False):
-        found = list(learning.similar_losses("losses", *given, paired))
-        assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]
-        assert [part.value for part in found] == pytest.approx([0.01, 0.01])
-        assert [part.region for part in found] == [(-0.02, 0.02)] * 2
+    found = list(learning.similar_losses("losses", *given))
+    assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]
+    assert [part.value for part in found] == pytest.approx([0.01, 0.01])
+    assert [part.region for part in found] == [(-0.02, 0.02)] * 2
 
 
 # --- Claims --------------------------------------------------------------------------------------
@@ -176,10 +175,10 @@ def test_the_claims_of_figure_4_say_what_they_are_about():
     assert len(found["order-of-learning"].parts) == 6  # three pairs, two definitions
     assert len(found["late-losses"].parts) == 4
     assert len(found["norm-score"].parts) == 10
-    assert found["original-text"].verdict == found["starts"].verdict == "undecided"
+    assert found["original-text"].verdict == "undecided"
     assert all("3 runs" in claim.scope for claim in found.values())
     beyond = {name for name, claim in found.items() if claim.reference != "figure 4"}
-    assert beyond == {"order-at-equal-loss", "norm-score", "starts"}
+    assert beyond == {"order-at-equal-loss", "norm-score"}
     # The checkpoints, 200, 300, 400, 600, do not resolve the times to log 1.25.
     for part in found["order-at-equal-loss"].parts:
         assert part.unusable.endswith("checkpoints do not resolve the times")
@@ -190,7 +189,7 @@ def test_the_claims_of_figure_4_say_what_they_are_about():
 def test_claims_whose_clones_a_run_does_not_have_are_not_run_or_not_made():
     found = answers(fig4.claims(planted.of_figure_4(FEW)))
     assert found["order-at-equal-loss"] == "not-run"
-    assert not {"norm-score", "starts"} & set(found)
+    assert "norm-score" not in found
 
 
 def test_figures_4_and_5_make_the_same_claims_under_their_own_names():
@@ -284,17 +283,6 @@ def test_a_loss_that_never_falls_saturates_at_the_left_end_of_figure_4():
 
 def test_x_of_figure_1_is_epochs_of_200_steps():
     assert planted.of_figure_1().drawn["x"].max() == pytest.approx(STEPS[-1] / 200)
-
-
-def test_one_colour_of_the_config_changes_one_series():
-    blocks = (BLOCK, BLOCK | {"palette": {"n4": "#123456"}})
-    plain, changed = (fig1.draw(planted.of_figure_1(block)).axes[0].lines for block in blocks)
-    differing = {
-        one.get_label(): two.get_color()
-        for one, two in zip(plain, changed, strict=True)
-        if one.get_color() != two.get_color()
-    }
-    assert differing == {"n = 4, order 9": "#123456"}
 
 
 # --- From files ----------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Figures of order spectra, from tables that obey their claims and from tables that do not."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import planted_spectra
@@ -92,8 +90,7 @@ def by_name(found) -> dict:
 def test_what_is_planted_is_found():
     found = by_name(of_spectrum())
     assert {name: claim.verdict for name, claim in found.items()} == {
-        "additive": "yes", "half-times": "yes", "half-times-by-distribution": "yes",
-        "pairs": "yes", "triples": "yes",
+        "additive": "yes", "half-times": "yes", "pairs": "yes", "triples": "yes",
     }  # fmt: skip
     said = {name for name, claim in found.items() if claim.sentence}
     assert said == {"additive", "half-times", "pairs"}
@@ -113,7 +110,6 @@ def test_what_is_planted_otherwise_is_denied():
     found = by_name(of_spectrum(halves=HALVES | {1: 1500.0}, excess=(1.5, 0.001, 0.2, 0.0)))
     assert found["half-times"].verdict == "no"
     assert found["half-times"].value == pytest.approx(np.log(1100 / 1500), abs=0.02)
-    assert found["half-times-by-distribution"].verdict == "yes"
     assert found["pairs"].verdict == "undecided"
     assert (found["triples"].verdict, found["triples"].value) == ("no", 0.2)
 
@@ -122,8 +118,6 @@ def test_one_run_and_no_measured_loss_decide_nothing():
     found = by_name(of_spectrum(runs=(0,), excess=()))
     assert found["half-times"].verdict == "undecided"
     assert (found["pairs"].verdict, found["triples"].verdict) == ("not-run", "not-run")
-    without = dataclasses.replace(of_spectrum(), laws=[])
-    assert by_name(without)["half-times-by-distribution"].verdict == "not-run"
 
 
 def test_the_panels_hold_what_was_read():

@@ -1,7 +1,6 @@
 """Figure 2 and its relatives from synthetic runs with planted plateaus, ends, orders of layers."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from planted_staircase import (
 from scipy.stats import binomtest
 
 from manybody.papers import readings
-from manybody.papers.claims import judged
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
 from manybody.papers.simplicity.staircase import Line
 
@@ -146,7 +144,6 @@ def test_what_was_planted_is_what_the_claims_find(claims_of_planted):
         "shallow-networks": "yes",
         "three-layers": "undecided",
         "layer-order": "no",
-        "recipes": "yes",
     }
     assert [one.label for one in claims["lines"].parts] == [
         "single sites less 2-body fit",
@@ -175,8 +172,7 @@ def test_what_was_planted_is_what_the_claims_find(claims_of_planted):
     assert answers(order, "last layer moves first") == ["yes"]
     # Seed 3 does not tell; layer 1 is before layer 2 in seeds 1, 5 and 7.
     assert part(order, "from the last to the first").value == pytest.approx(4 / 7)
-    assert claims["recipes"].value == pytest.approx(0.15, abs=0.03)
-    assert [claim.reference[:6] for claim in claims.values()] == ["figure"] * 4 + [""]
+    assert [claim.reference[:6] for claim in claims.values()] == ["figure"] * 4
 
 
 def test_lines_that_are_planted_wrong_fail(tmp_path):
@@ -206,7 +202,6 @@ def test_runs_that_stay_on_their_plateau_and_move_the_wrong_layer_are_a_no(tmp_p
     # None of eight closes anything. Checkpoints twenty epochs apart cannot show a plateau of five.
     assert answers(claims["three-layers"], "") == ["undecided", "no"]
     assert answers(claims["layer-order"], "") == ["undecided", "no"]
-    assert [one.verdict() for one in claims["recipes"].parts] == ["yes"]
 
 
 def test_two_layers_of_which_half_stay_on_the_line_are_undecided(tmp_path):
@@ -228,16 +223,12 @@ def test_data_of_another_order_are_judged_by_their_own_lines(tmp_path):
     assert answers(claims["shallow-networks"], "n = 2: ends on the true 3-body") == ["no"]
 
 
-def test_recipes_have_their_own_figure(planted):
-    assert list(found(planted, fig2_seeds)) == ["recipes"]
-
-
 def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(
     planted, claims_of_planted
 ):
     (claim,) = found(fig2_literal.Inputs(parts=[planted, planted]), fig2_literal).values()
     alone = claims_of_planted
-    assert len(claim.parts) == 2 * sum(len(alone[name].parts) for name in list(alone)[:4])
+    assert len(claim.parts) == 2 * sum(len(alone[name].parts) for name in alone)
     assert claim.verdict == "no"  # as that of the order of layers
 
 
@@ -310,25 +301,6 @@ def test_the_share_of_the_gap_that_is_closed_has_an_exact_interval(
 )
 def test_a_rule_needs_six_seeds_and_no_exception(seen, verdict):
     assert fig2.always("c", seen).verdict() == verdict
-
-
-def test_recipes_are_compared_by_fishers_test(planted):
-    table = staircase.read(planted)
-    (recipe,) = fig2_seeds.recipes(table)
-    # 12 of 12 against 4 of 8: C(8, 4) / C(20, 4) ways that the four that fail are all of the first.
-    assert recipe.more == pytest.approx(70 / 4845)
-    assert recipe.fewer == pytest.approx(1)
-    swapped = replace(table, networks=table.protocols, protocols=[table.deepest])
-    (other,) = fig2_seeds.recipes(swapped)
-    assert (other.verdict(), other.fewer) == ("no", pytest.approx(70 / 4845))
-    # Twelve close 75 % and eight nothing: at 80 % both are none.
-    (between,) = fig2_seeds.recipes(
-        replace(table, networks=[group_of(*[0.0] * 8)], protocols=[group_of(*[0.75] * 12)])
-    )
-    assert (between.verdict(), between.more, between.value) == ("undecided", 1, pytest.approx(0.75))
-    # p = 0.0144 is below 2.5 %, but not below its half, which each of two comparisons has.
-    answers = [judged("a/b/c", "s", [other] * count, "", "").verdict for count in (1, 2)]
-    assert answers == ["no", "undecided"]
 
 
 # --- Pictures -------------------------------------------------------------------------------------

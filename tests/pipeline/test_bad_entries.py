@@ -126,12 +126,8 @@ CASES = [
     *[
         ("theory", "untied", change)
         for change in (
-            {"layers": [3]},
-            {"layers": []},
             {"skips": [1.0, -0.5]},
             {"skips": []},
-            {"points": 100},
-            {"scrambles": 1},
             {"threads": 0},
         )
     ],

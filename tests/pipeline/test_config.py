@@ -184,9 +184,9 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("figures.potts.contacts.chain", "B", ["contacts.chain", "leave `chain` out"]),
         ("figures.simplicity.table1.sweep", 3, ["table1.sweep: found 3", "of clones.n2: 10, 20"]),
         (
-            "figures.simplicity.fig1.seeds",
+            "figures.simplicity.fig3.seeds",
             [9],
-            ["fig1.seeds[0]: found 9", "evaluations.bert: 0, 1"],
+            ["fig3.seeds[0]: found 9", "evaluations.bert: 0, 1"],
         ),
         (
             "figures.potts.contacts.truth",

@@ -26,8 +26,8 @@ OPTIONAL = re.compile(
     r"|spectra\.[^.]+\.(anchored|bounded|passage)|figures\.simplicity\.spectrum\.(generators|laws)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
     r"|models\..*\.(loss|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
-    r"|figures\..*\.(seeds|palette|protocols|exact|wide_generator|early_stopped|twins"
-    r"|wide|norm|chain_inits|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
+    r"|figures\..*\.(seeds|protocols|exact|wide_generator|early_stopped|twins"
+    r"|wide|norm|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
     r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
     r"|sources\.potts\.temperature\.hamming"
 )
@@ -37,7 +37,7 @@ REQUIRED_ANYWAY = re.compile(
     r"|figures\.simplicity\.fig2\.(networks|protocols)\[\d+\]\.seeds"
 )
 FREE_TEXT = re.compile(
-    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*|.*\.palette\..*"
+    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*"
 )
 
 # What the default config leaves out: the other kinds of corpora, sources, theory and figures.
@@ -64,8 +64,7 @@ theory:
      regulariser: 0.0, tolerance_1: 0.01, points: 1024, scrambles: 4, seed: 0, threads: 1}
   deep: {kind: multi-index-deep, skip: 1.0, alphas: [1.0], skips: [1.0], points: 1024,
      scrambles: 4, regulariser: 0.0, seed: 0, threads: 1}
-  untied: {kind: multi-index-untied, layers: [1, 2], skips: [1.0], points: 1024, scrambles: 4,
-     seed: 0, threads: 1}
+  untied: {kind: multi-index-untied, skips: [1.0], threads: 1}
   gamp: {kind: multi-index-gamp, skip: 1.0, activation: linear, dimension: 100,
      alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 1.0, regulariser: 0.0, noise: 0.0,
      init: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,

@@ -11,6 +11,7 @@ from snakemake.utils import update_config
 from benchmarks import gpu
 from manybody.data.kinds import KINDS
 from manybody.io.atomic import read_json
+from manybody.models import linear
 from manybody.pipeline import price, probe
 from manybody.pipeline.price import PEAK, SHARES, Asked
 from manybody.pipeline.probe import Prices, Probe, operations, up_to
@@ -53,9 +54,11 @@ def test_small_jobs_are_timed_whole(monkeypatch):
     assert set(sizes) == {1, 7}
 
 
-def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch):
+@pytest.mark.parametrize("least", [1, 10**18])  # by oneDNN, and by torch's own product
+def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch, least):
     """The formula of benchmarks.gpu, counted by hand: (n - 1) layers of all rows and one of the
     masked rows; a training step takes three times as many as the logits."""
+    monkeypatch.setattr(linear, "SMALL", least)
     monkeypatch.setattr(gpu, "BERT", BERT)
     monkeypatch.setattr(gpu, "LENGTH", BERT["length"])
     monkeypatch.setattr(gpu, "VOCABULARY", BERT["vocabulary"])

@@ -7,7 +7,6 @@ from benchmarks import naive
 from manybody.models.factored.network import Factored
 from manybody.sampling import draws, footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.factored import copies
 from manybody.sampling.factored.any_depth import DeepChains
 from manybody.sampling.factored.copies import ExplicitChains, read
 from manybody.sampling.factored.deep_loops import LoopedChains
@@ -117,17 +116,13 @@ def test_answers_tabled_for_pairs_of_tokens_are_those_through_all_channels(layer
             torch.testing.assert_close(*pair, rtol=1e-11, atol=1e-11)
 
 
-def test_sums_of_exponentials_and_wide_products_are_those_of_torch():
-    """At logits that no exponential holds, lengths that fill no vector, and rows of one product
-    that goes through oneDNN."""
+def test_sums_of_exponentials_are_those_of_torch():
+    """At logits that no exponential holds, and lengths that fill no vector."""
     generator = torch.Generator().manual_seed(3)
     rows, weight, bias = (
         torch.randn(*shape, generator=generator) for shape in ((3, 50, 70), (123, 70), (123,))
     )
-    assert rows.numel() * len(weight) > copies.SMALL
-    logits = copies.product(rows, weight, bias)
     exact = rows.double() @ weight.double().T + bias.double()
-    torch.testing.assert_close(logits.double(), exact, rtol=0, atol=2e-5)
     exact = 40.0 * exact + 500.0
     exact[0, 0] = -1e4
     for kind, tolerance in ((torch.float64, 1e-13), (torch.float32, 1e-6)):

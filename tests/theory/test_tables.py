@@ -14,9 +14,9 @@ QUANTITIES = {
     "state-evolution": "overlap, overlap informed, error plug-in, error posterior mean, "
     "threshold, converged",
     "layer-2-held": "fixed, converged",
-    "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged, first order",
+    "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged",
     "three-layers": "overlap, error plug-in, threshold, converged",
-    "untied": "threshold, converged",
+    "untied": "threshold",
     "gamp-in-time": "M11, M22, Q11, Q22, M12, M21, Q12, cosine 1, cosine 2, error plug-in, "
     "converged, SE M11, SE M22, SE Q11, SE Q22",
     "sgd": "cosine 1, cosine 2, loss",
@@ -42,5 +42,6 @@ def test_a_table_depends_on_its_seed_and_not_on_the_number_of_threads(name, monk
     again, same = compute(asked | threads)
     assert again.equals(frame)
     assert same == about
-    other, _ = compute(entry | {"seed": 5})
-    assert not other.equals(frame)
+    if "seed" in entry:
+        other, _ = compute(entry | {"seed": 5})
+        assert not other.equals(frame)

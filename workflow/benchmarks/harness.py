@@ -46,10 +46,10 @@ def peak_flops(size: int = 1024, trials: int = 20) -> float:
     precision, as chains take them."""
     import torch
 
-    from manybody.sampling.factored.copies import product
+    from manybody.models.linear import linear
 
     rows = torch.ones(size, size)
-    return 2.0 * size**3 / min(seconds(product, rows, rows) for _ in range(trials))
+    return 2.0 * size**3 / min(seconds(linear, rows, rows) for _ in range(trials))
 
 
 def said(module: str, *arguments: str, first: tuple[str, ...] = (), **environment: str) -> str:

@@ -23,6 +23,7 @@ from manybody import models
 from manybody.io.devices import torch_threads
 from manybody.io.seeds import torch_seed
 from manybody.models import stored
+from manybody.models.linear import Linear
 from manybody.training.batches import Batches
 from manybody.training.loop import train
 
@@ -78,14 +79,18 @@ def our_rate(recipe: dict, tokens: np.ndarray, folder: Path) -> tuple[float, nn.
 
 
 class Labelled(nn.Module):
-    """The same module as the Trainer wants it: a loss from ids and labels, head on all rows."""
+    """The same weights as the Trainer wants them, in torch's own layers: a loss from ids and
+    labels, head on all rows."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
         self.model = model
+        for part in model.modules():
+            if type(part) is Linear:
+                part.__class__ = nn.Linear
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        logits = self.model(input_ids)
+        logits = self.model.output(self.model.features(input_ids))
         return {"loss": nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())}
 
 

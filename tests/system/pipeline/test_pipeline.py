@@ -170,10 +170,10 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     assert rules - ran - (short - targets) == targets | asked
 
 
-def test_a_colour_redraws_its_figure_only(smoke):
+def test_a_key_of_a_figure_redraws_that_figure_only(smoke):
     with smoke.edit(
         "config/config.yaml",
-        lambda text: text.replace("    fig4:\n", "    fig4:\n      palette: {original: black}\n"),
+        lambda text: text.replace("      wide: order-3-wide\n", "", 1),
     ):
         assert smoke.planned() == AFTER | {"Making simplicity fig4"}
 

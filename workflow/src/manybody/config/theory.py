@@ -23,7 +23,6 @@ from manybody.io.options import (
 )
 
 Length = Annotated[int, Field(ge=3)]
-Depth = Annotated[int, Field(ge=1, le=2)]
 Activation = Literal["softmax", "linear"]
 
 
@@ -148,12 +147,12 @@ class Deep(Quadrature):
     regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
 
 
-class Untied(Quadrature):
-    """Thresholds of attention with untied weights."""
+class Untied(Block):
+    """Thresholds of one and of two layers of attention with untied weights, by quadrature."""
 
     kind: Literal["multi-index-untied"]
-    layers: different(Depth) = key("Depths.")
     skips: different(NotNegative) = key("Values of c.")
+    threads: Count = key("Threads; numbers do not depend on it.")
 
 
 class Gamp(Threaded):

@@ -193,12 +193,6 @@ def joined(parts: list[pd.DataFrame], entry: dict) -> tuple[pd.DataFrame, dict]:
     return pd.concat(parts, ignore_index=True)[THEORY.schema.names], document_of(entry)
 
 
-def listed(found: list[tuple], entry: dict, seed: int) -> tuple[pd.DataFrame, dict]:
-    """The same from tuples (quantity, series, x, y, y_err)."""
-    frame = pd.DataFrame(found, columns=["quantity", "series", "x", "y", "y_err"])
-    return frame.assign(seed=seed)[THEORY.schema.names], document_of(entry)
-
-
 def document_of(entry: dict) -> dict:
     """The entry without the number of threads, on which no number depends."""
     return {"entry": {key: value for key, value in entry.items() if key != "threads"}}

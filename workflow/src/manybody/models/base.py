@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from manybody import models
 from manybody.models.description import About
+from manybody.models.linear import linear
 
 
 class Model(nn.Module):
@@ -127,7 +128,7 @@ class Model(nn.Module):
 
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
-        return functional.linear(features, *self.readout)
+        return linear(features, *self.readout)
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""

@@ -6,6 +6,7 @@ operations of matrix products. It reads nothing that the pipeline makes.
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
 from manybody.measure.losses import masked_positions
 from manybody.measure.maps import mean_maps
+from manybody.models.linear import PRODUCTS
 from manybody.models.objectives import (
     copies_per_sequence,
     masked_loss,
@@ -68,10 +70,17 @@ def seconds(call: Callable) -> float:
 
 def operations(call: Callable) -> float:
     """Multiplications and additions in the matrix products of a call."""
-    # torch does not count those of the attention that is fused for a CPU
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
+    # torch does not count those of the attention that is fused for a CPU, nor of oneDNN's products
+    counts = dict.fromkeys(PRODUCTS, _product_operations)
+    counter = FlopCounterMode(display=False, custom_mapping=counts)
+    with sdpa_kernel(SDPBackend.MATH), counter as counted:
         call()
     return float(counted.get_total_flops())
+
+
+def _product_operations(rows: tuple, weight: tuple, *_, **__) -> int:
+    """Of a product, from the shapes of its factors."""
+    return 2 * math.prod(rows) * weight[0]
 
 
 def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.blas import dtrsm
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
@@ -130,11 +130,6 @@ def variance(gamma: float) -> float:
     return 2 / (gamma + math.sqrt(gamma**2 - 4))
 
 
-def samples(gamma: float, ridge: float, g: float) -> float:
-    """alpha = lambda s + s g with s = 1 / kappa = g + 1/g - gamma: the curve's first coordinate."""
-    return (ridge + g) * (1 + g * (g - gamma)) / g
-
-
 def loss_at(gamma: float, ridge: float, g: float, independent: bool = False) -> float:
     """eps on the parametric curve: (1 / gamma + B) / (1 - df2 / alpha).
 
@@ -163,7 +158,8 @@ def closed_form(
         if ridge == 0 and alpha >= 1:
             return alpha / (alpha - 1) / gamma if alpha > 1 else math.inf
 
-        def excess(g):  # g (samples - alpha) / (lambda + g), of one sign change in (0, top)
+        # On the curve alpha = lambda s + s g, with s = 1 / kappa = g + 1 / g - gamma.
+        def excess(g):  # that less alpha, times g / (lambda + g): of one sign change in (0, top)
             return g * (g - gamma) + (ridge + (1 - alpha) * g) / (ridge + g)
 
         low = top / 2  # towards 0 it is 1 or, without a ridge, 1 - alpha
@@ -174,34 +170,6 @@ def closed_form(
         return loss_at(gamma, ridge, g, independent)
 
     return np.vectorize(at, otypes=[float])(alphas)
-
-
-def peak(gamma: float, ridge: float) -> tuple[float, float]:
-    """alpha and eps of the highest local maximum of the closed form, (NaN, NaN) if it has none.
-
-    Without a ridge it is at alpha = 1 and infinite; its height is of order lambda^-1/2.
-    """
-    top = variance(gamma)
-    if ridge == 0:
-        return 1.0, math.inf
-    # From a small alpha to a large one, where nothing is left of the peak.
-    logs = np.linspace(math.log(1e-3 * ridge / (1 + ridge) * top), math.log(top), 2000)
-
-    def height(log):
-        return loss_at(gamma, ridge, math.exp(log))
-
-    heights = np.array([height(log) for log in logs])
-    inner = np.flatnonzero((heights[1:-1] > heights[:-2]) & (heights[1:-1] >= heights[2:])) + 1
-    if not len(inner):
-        return math.nan, math.nan
-    best = inner[heights[inner].argmax()]
-    found = minimize_scalar(
-        lambda log: -height(log),
-        bounds=(logs[best - 1], logs[best + 1]),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    return float(samples(gamma, ridge, math.exp(found.x))), float(-found.fun)
 
 
 # --- Simulation ----------------------------------------------------------------------------------
@@ -270,7 +238,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     - `loss`: eps; simulation, finite L (one unknown), with the same G;
     - `start`: y Var y of a realisation's G, at alpha = 0;
-    - `curve`: closed form at L -> infinity; conditional and independent teacher.
+    - `curve`: closed form at L -> infinity, at the alphas and between them; conditional and
+      independent teacher.
     """
     gamma, ridge, length = entry["gamma"], entry["ridge"], entry["length"]
     counts = _counts(entry["alphas"], length)
@@ -286,9 +255,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             ):
                 parts += found
                 progress.update(1)
-        top, _ = peak(gamma, ridge)
-        grid = np.geomspace(counts[0] / length / 2, counts[-1] / length * 2, POINTS)
-        grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
+        simulated = np.array(counts) / length
+        grid = np.union1d(np.geomspace(simulated[0] / 2, simulated[-1] * 2, POINTS), simulated)
         for name, independent in (("conditional", False), ("independent teacher", True)):
             parts.append(rows("curve", name, grid, closed_form(gamma, ridge, grid, independent)))
     return joined(parts, entry)

@@ -16,6 +16,7 @@ from transformers import (
 )
 
 from manybody.models.base import Model
+from manybody.models.linear import accelerate_layers, linear
 
 
 class NoTokenTypes(nn.Module):
@@ -57,6 +58,7 @@ class Bert(Model):
         self.output = nn.Linear(width, vocabulary)
         nn.init.normal_(self.output.weight, std=self.encoder.config.initializer_range)
         nn.init.zeros_(self.output.bias)
+        accelerate_layers(self)
 
     def as_transformers(self) -> RobertaPreLayerNormForTokenClassification:
         """The same weights; the class of a position is its token, a masked one has the token |V|.
@@ -123,7 +125,7 @@ class Bert(Model):
             )
             weight = torch.cat([p.weight for p in projections])
             shift = torch.cat([p.bias for p in projections])
-            mixed = functional.linear(normed, weight, shift)
+            mixed = linear(normed, weight, shift)
             query = None
             if number == 0:
                 masked = normed.shape[0] - length + positions

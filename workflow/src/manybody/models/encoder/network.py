@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manybody.models.base import Model
+from manybody.models.linear import accelerate_layers, linear
 
 
 class Encoder(Model):
@@ -53,6 +54,7 @@ class Encoder(Model):
         if head == "mlp":
             self.hidden = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
         self.output = nn.Linear(width, vocabulary)
+        accelerate_layers(self)
 
     @property
     def places(self) -> Tensor:
@@ -88,7 +90,7 @@ class Encoder(Model):
         for number, layer in enumerate(self.layers):
             attention, width = layer.self_attn, x.shape[-1]
             weight, bias = attention.in_proj_weight, attention.in_proj_bias
-            mixed = functional.linear(x, weight[: 2 * width], bias[: 2 * width])
+            mixed = linear(x, weight[: 2 * width], bias[: 2 * width])
             query, key = self._split(mixed, 2)
             scores = query @ key.mT / math.sqrt(width // self.heads)
             maps.append(scores.softmax(-1).mean(1))
@@ -111,10 +113,10 @@ class Encoder(Model):
         attention, width = layer.self_attn, x.shape[-1]
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
         if asked is x:
-            query, key, value = self._split(functional.linear(x, weight, bias), 3)
+            query, key, value = self._split(linear(x, weight, bias), 3)
         else:
-            (query,) = self._split(functional.linear(asked, weight[:width], bias[:width]), 1)
-            key, value = self._split(functional.linear(x, weight[width:], bias[width:]), 2)
+            (query,) = self._split(linear(asked, weight[:width], bias[:width]), 1)
+            key, value = self._split(linear(x, weight[width:], bias[width:]), 2)
         seen = functional.scaled_dot_product_attention(query, key, value)
         seen = seen.transpose(1, 2).flatten(2)
         asked = layer.norm1(asked + attention.out_proj(seen))

@@ -5,6 +5,7 @@ from torch import Tensor
 from transformers import GPTNeoConfig, GPTNeoForCausalLM, GPTNeoModel
 
 from manybody.models.base import Model
+from manybody.models.linear import accelerate_layers
 
 
 class Gpt(Model):
@@ -32,6 +33,7 @@ class Gpt(Model):
                 attn_implementation="eager",
             )
         )
+        accelerate_layers(self)
 
     def as_transformers(self) -> GPTNeoForCausalLM:
         """The same weights, with the head tied to the embedding."""

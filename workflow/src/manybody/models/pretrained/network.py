@@ -15,6 +15,7 @@ from torch import Tensor
 from manybody.data import own_tokenizer
 from manybody.io.refusal import Refusal
 from manybody.models.base import Model
+from manybody.models.linear import accelerate_layers
 from manybody.models.pretrained import layout, series
 
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
@@ -48,6 +49,7 @@ class Pretrained(Model):
         )
         self.special, self.mask = tuple(special), mask
         self.library, self.output = library, library.get_output_embeddings()
+        accelerate_layers(library)
         self._check_sizes()
         self._check_head()
 

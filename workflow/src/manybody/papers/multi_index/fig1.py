@@ -106,7 +106,6 @@ def _threshold_rows(table: Table) -> list[pd.DataFrame]:
         curves.named(first, "alpha_1 self-consistent"),
         curves.named(second, "alpha_2"),
         curves.named(table.get("alpha_1", "literal"), "alpha_1 literal"),
-        curves.named(table.get("transition"), "transition"),
         curves.failures([*table.failed("alpha_1"), *table.failed("alpha_2")]),
     ]
     for name, stored in (("alpha_1", public.ALPHA_1), ("alpha_2", public.ALPHA_2)):
@@ -277,7 +276,6 @@ def _draw_thresholds(axes, tables: Tables) -> None:
         dashed = dict(linestyle="--", linewidth=0.9, markeredgecolor=colour)
         curves.line(axes, drawn, "c", f"alpha_{layer} public", colour, **curves.PUBLIC | dashed)
     curves.line(axes, drawn, "c", "alpha_1 literal", curves.LAYER[1], linestyle=":")
-    curves.line(axes, drawn, "c", "transition", curves.LAYER[2], linestyle="", marker="v")
     curves.bound(axes)
     low, high = _skips(style.series(drawn, "c", "alpha_2"))
     axes.set(xscale="log", xlim=(low / 1.15, high * 1.15), xlabel="skip connection c")

@@ -23,14 +23,9 @@ ORDER = (3, 1, 2)  # in which the layers are learned
 CHANNELS = {"deep_regularised": {}, "deep": curves.LIGHT}
 FORCED = ("all layers", "last layer only")
 # Untied layers: series, marker, colour.
-UNTIED = (
-    ("L = 2 last", "s", curves.LAYER[2]),
-    ("L = 2 first", "s", curves.LAYER[1]),
-    ("L = 1", "D", "0.35"),
-)
+UNTIED = (("L = 2 last", "s", curves.LAYER[2]), ("L = 1", "D", "0.35"))
 SAME_OVERLAP = 0.05  # difference from a stored overlap that counts as none
 SHARED = 0.05  # relative gap of two thresholds that count as one
-SAME_START, STEP_SHARE = 0.02, 0.2  # the same of similarities at first, and of steps
 
 
 class MultiIndexFig3Theory(options.Block):
@@ -72,17 +67,11 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         "public-overlaps": readings.departure(regularised.entry, **public.DEEP_SETTING)
         or curves.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
         "shared-threshold": [_shared(deep), _shared(regularised)],
-        "last-layer-first": [
-            _gap("L = 3, layer 1 less the last", deep, "alpha_3", "alpha_1"),
-            _gap("L = 2, untied, the first less the last", untied, "L = 2 last", "L = 2 first"),
-        ],
-        # The two change places between c = 1 and 2.
-        "first-before-middle": [_gap("L = 3, layer 2 less layer 1", deep, "alpha_1", "alpha_2", 1)],
+        "last-layer-first": [_last_layer_first(deep)],
         "classifier-first-layer-first": [
             curves.later(_classified(table), table, "similarity 1", "similarity 2")
             for table in classifiers.values()
         ],
-        "public-similarities": _public_similarities(found["trec"]),
     }
     entries = {role: table.entry for role, table in found.items()}
     classified = {panel: _classified(table) for panel, table in classifiers.items()}
@@ -102,7 +91,6 @@ def _threshold_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
         parts.append(curves.named(found, f"three layers, alpha_{layer}"))
     for series, *_ in UNTIED:
         parts.append(curves.named(untied.get("threshold", series), f"untied, {series}"))
-        parts.append(curves.failures(untied.failed(series)))
     skips = deep.get("threshold", "alpha_3")["x"]
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
@@ -120,71 +108,34 @@ def _shared(table: Table) -> Comparison:
     return records.near(label, ratio - 1, error, 0.0, SHARED, runs=first.runs)
 
 
-def _gap(text: str, table: Table, first: str, second: str, most: float = math.inf) -> Comparison:
-    """The gap of two thresholds at the c, up to `most`, where it is smallest, of those c at which
-    both were found and their iterations converged."""
-    early, late = (table.get("threshold", name).dropna(subset=["y"]) for name in (first, second))
+def _last_layer_first(table: Table) -> Comparison:
+    """The gap of the thresholds of layer 1 and of the last at the c where it is smallest, of those
+    at which both were found."""
+    label = "layer 1 less the last"
+    early, late = (
+        table.get("threshold", name).dropna(subset=["y"]) for name in ("alpha_3", "alpha_1")
+    )
     both = early.merge(late, on="x", suffixes=("", "_late"))
-    failed = readings.is_in(both["x"], [*table.failed(first), *table.failed(second)])
-    both = both[~failed & (both["x"] <= most)]
     if not len(both):
-        return curves.unusable(text, "no c at which both were found")
+        return curves.unusable(label, "no c at which both were found")
     gaps = both["y_late"] - both["y"]
     at = gaps.idxmin()
     error = math.hypot(both["y_err"][at], both["y_err_late"][at])
-    label = f"{text}, smallest at c = {both['x'][at]:g} of {len(both)}"
+    label += f", smallest at c = {both['x'][at]:g} of {len(both)}"
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
     return records.above(label, float(gaps[at]), error, **rule)
 
 
-def _public_similarities(table: Table) -> list[Comparison] | str:
-    """Published means of 8 runs on TREC by BERT's tokeniser."""
-    if not table.series("similarity 1"):
-        return "TREC was not run: set `questions` of its entry to the file of labelled questions"
-    words = table.about["tokenizer"]
-    if words["from"] != "file" or words["vocabulary"] != public.VOCABULARY:
-        return "BERT's tokeniser is needed: set `tokenizer` of TREC's entry to its vocabulary"
-    if away := readings.departure(table.entry, **public.TREC_SETTING):
-        return away
-    runs = {layer: readings.matrix(table.get(f"similarity {layer}")) for layer in LAYERS}
-    steps = table.about["steps"] / table.entry["epochs"]
-    found = []
-    for layer, value in public.STARTS.items():
-        start = readings.mean(runs[layer].iloc[:, 0])
-        found.append(curves.near(f"layer {layer} at first", start, value, SAME_START))
-    for layer, places in public.STEPS.items():
-        for level, step in places.items():
-            label = f"step at which layer {layer} is at {level:g}"
-            passed = _mean_crossing(runs[layer], level)
-            found.append(curves.near(label, passed, step, STEP_SHARE * step))
-    for layer, (epoch, bound) in public.LATE.items():
-        least = float(runs[layer].mean().loc[epoch * steps :].min())
-        label = f"layer {layer} after epoch {epoch:g}, the least mean"
-        found.append(records.above(label, least, 0.0, bound))
-    step, bound = public.QUIET
-    most = float(runs[2].mean().loc[:step].max())
-    return [*found, records.below(f"layer 2 until step {step}, the largest mean", most, 0.0, bound)]
-
-
-def _mean_crossing(runs: pd.DataFrame, level: float) -> readings.Value:
-    """Where the mean over runs passes a level; error: that of the runs' own crossings."""
-    found = readings.first_crossing(runs.columns, runs.mean(), level)
-    own = [readings.first_crossing(runs.columns, run, level) for run in runs.to_numpy()]
-    return readings.mean(place for place in own if not math.isnan(place))._replace(value=found)
-
-
 def claims(tables: Tables) -> list[records.Claim]:
     """In which order layers of three, and of a classifier, are learned; the public numbers."""
-    deep, untied = tables.entries["deep"], tables.entries["untied"]
+    deep = tables.entries["deep"]
     left = f"three layers, c = {deep['skip']:g}, {curves.sampled(deep)}"
-    over_c = f"c = {', '.join(f'{c:g}' for c in sorted({deep['skip'], *deep['skips']}))}"
+    over_c = ", ".join(f"{c:g}" for c in sorted({deep["skip"], *deep["skips"]}))
     texts = {
         text: curves.runs_of(tables.entries[role])
         for role, text in (("docstrings", "docstrings by package"), ("trec", "TREC"))
         if text in tables.stated.values()
     }
-    no_if = "; no if it is larger with either channel"
-    smallest = "the smallest gap over c is above 0 by three standard errors"
     rows = {
         "public-overlaps": dict(
             statement="Three layers: the overlaps are those of the public repository",
@@ -196,32 +147,21 @@ def claims(tables: Tables) -> list[records.Claim]:
             statement="Three layers: the two shallow layers share a threshold",
             reference="figure 3, left",
             scope=left,
-            rule=f"their relative gap is below {SHARED:.0%}{no_if}",
+            rule=f"their relative gap is below {SHARED:.0%}; no if it is larger with either "
+            "channel",
             unanimous=True,
         ),
         "last-layer-first": dict(
             statement="The last layer is learned before the first at every c",
             reference="figure 3",
-            scope=f"three tied layers at {over_c}; two untied layers at {len(untied['skips'])} c",
-            rule=smallest,
-        ),
-        "first-before-middle": dict(
-            statement="Of three layers the first is learned before the middle one where c is at "
-            "most 1",
-            scope=f"three tied layers at {over_c}, {curves.sampled(deep)}",
-            rule=smallest,
+            scope=f"three tied layers at c = {over_c}, {curves.sampled(deep)}",
+            rule="the smallest gap over c is above 0 by three standard errors",
         ),
         "classifier-first-layer-first": dict(
             statement=f"In a classifier ({', '.join(texts)}) the first layer settles first",
             reference="figure 3, right",
             scope="; ".join(f"{text}, {runs}" for text, runs in texts.items()),
             rule=f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
-        ),
-        "public-similarities": dict(
-            statement="The layers of the classifier settle when those of the public runs do",
-            reference="figure 3, right",
-            scope="TREC, BERT's tokeniser",
-            rule=f"starts, steps within {STEP_SHARE:.0%} and ends are near the public ones",
         ),
     }
     return curves.claims("fig3", tables, rows)
@@ -252,7 +192,7 @@ def draw(tables: Tables):
         f"light: {channel(tables.entries['deep'])}": {"color": "0.2"} | curves.LIGHT,
         "thresholds": curves.START | {"color": "0.3"},
         "L = 3, tied": dict(color="0.3", marker="o", markersize=3),
-        "L = 2, untied": dict(color="0.3", marker="s", linestyle="--"),
+        "last of L = 2, untied": dict(color="0.3", marker="s", linestyle="--"),
         "L = 1": dict(color="0.35", marker="D", linestyle="--"),
     }
     curves.legend(figure, drawn, ORDER, marks, 5)

@@ -38,15 +38,6 @@ DEEP = {
     "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
 }
 
-# Figure 2, GAMP: one seed, D = 1000, alpha = 1.2, the random start. Values with what differs from
-# them by less is near: cosine of a layer, iteration at which it is passed; share of random starts
-# that learn layer 1 (3 of 6); ends, |M22| / Q22 = 1.12 / 1.119 among them; plug-in errors.
-PASSES = {2: (0.9, (5.5, 1.5)), 1: (0.3, (17.0, 3.0))}
-RECOVERED = (0.5, 0.3)
-ENDS = {"M11": (0.82, 0.1), "Q11": (0.76, 0.1), "|M22| / Q22": (1.0, 0.02)}
-PLATEAU = (12, 16)  # iterations
-ERRORS = {"at first": (0.44, 0.044), "plateau": (0.039, 0.005), "at the end": (0.005, 0.002)}
-
 # Figure 2, SGD: medians of 8 runs, epochs at which the cosine of a layer, without the teacher's
 # norm |w| / sqrt D, passes a level.
 SGD_SETTING = {
@@ -55,17 +46,3 @@ SGD_SETTING = {
 }  # fmt: skip
 EPOCHS = {2: {0.1: 1.4, 0.5: 2.2, 0.9: 2.9}, 1: {0.1: 13, 0.3: 32, 0.5: 51, 0.75: 89}}
 NORMS = {1: 0.946, 2: 0.978}
-
-# Figure 3, TREC: means of 8 runs by BERT's tokeniser. Of the similarity of a layer to its last
-# state: its start, steps at which it passes levels, the epoch from which it is above a value, and
-# the step until which that of layer 2 stays below one. Our start of W differs: from the public one
-# no step of this learning rate could turn the layers as fast.
-TREC_SETTING = {
-    "epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32, "width": 128,
-    "hidden": 64,
-}  # fmt: skip
-VOCABULARY = 30522
-STARTS = {1: 0.14, 2: 0.131}
-STEPS = {1: {0.5: 16, 0.9: 51, 0.95: 70}, 2: {0.5: 139, 0.9: 251, 0.95: 269}}
-LATE = {1: (0.5, 0.99), 2: (2.0, 0.9997)}
-QUIET = (60, 0.15)

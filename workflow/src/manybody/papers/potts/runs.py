@@ -19,9 +19,7 @@ from manybody.papers.saturation import SATURATION, saturation
 from manybody.papers.style import points
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
-ENOUGH = 2e-3  # nats per token, by which more steps may lower the end
 FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
-LENGTH = ("steps", "checkpoints", "validation")  # of a recipe: what more steps change
 
 
 @dataclass
@@ -52,21 +50,14 @@ class Candidate:
     def recipe(self) -> dict:
         return next(iter(self.runs.values())).about["recipe"]
 
-    @property
-    def rate(self) -> float:
-        """Learning rate; NaN for a fit, which has none."""
-        return float(self.recipe.get("learning_rate", math.nan))
-
 
 @dataclass
 class Entry:
-    """An architecture, or a value of a, with the recipes that were tried for it; `longer`: one of
-    them with more steps, which shows whether the others were enough."""
+    """An architecture, or a value of a, with the recipes that were tried for it."""
 
     label: str
     candidates: list[Candidate]
     a: float = math.nan
-    longer: Candidate | None = None
 
     @cached_property
     def best(self) -> Candidate:
@@ -142,14 +133,6 @@ class Data:
         errors = [self.coupling_error(run.maps[step]).error for step in steps]
         return pd.Series(errors, index=epochs[steps].to_numpy(), dtype=float)
 
-    def end_errors(self, entry: Entry) -> pd.DataFrame:
-        """Errors of the last maps, a row a seed with those of `gauge.CouplingError`."""
-        rows = {
-            seed: self.coupling_error(run.last_map) for seed, run in entry.runs.items() if run.maps
-        }
-        columns = gauge.CouplingError._fields
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
 
 def numbers(data: Data) -> list[pd.DataFrame]:
     """Every recipe that was tried, and errors of the last maps, as panels of their own."""
@@ -158,13 +141,14 @@ def numbers(data: Data) -> list[pd.DataFrame]:
         for candidate in entry.candidates:
             ends = candidate.ends - data.optimum.end
             spread = ends.std(ddof=1) if len(ends) > 1 else math.nan
+            rate = candidate.recipe.get("learning_rate", math.nan)  # a fit has none
             series = f"{entry.label}: {candidate.model}"
-            found.append(
-                points("candidates", series, "mean", [candidate.rate], [ends.mean()], spread)
-            )
-        errors = data.end_errors(entry)
+            found.append(points("candidates", series, "mean", [rate], [ends.mean()], spread))
+        mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
+        errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
-            ends = errors[name].dropna()
+            ends = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
+            ends = ends.dropna()
             found.append(points(panel, entry.label, ends.index, [math.nan] * len(ends), ends))
     return found
 
@@ -243,34 +227,6 @@ def along_interpolation(data: Data) -> list[Comparison]:
     return [_difference(label, *pair) for label, pair in pairs.items()]
 
 
-def searched(data: Data) -> list[Comparison]:
-    """The best learning rate of each architecture against the ends of the range that was tried."""
-    found = []
-    for entry in data.entries:
-        name = entry.best.recipe["optimizer"]["name"]
-        rates = {one.rate for one in entry.candidates if one.recipe["optimizer"]["name"] == name}
-        if len(rates) > 1:
-            label = f"{entry.label}: best rate of {len(rates)}"
-            # The outermost rates themselves lie outside.
-            region = math.nextafter(min(rates), math.inf), math.nextafter(max(rates), -math.inf)
-            found.append(Comparison(label, entry.best.rate, 0.0, region))
-    return found
-
-
-def longer(data: Data) -> list[Comparison]:
-    """Drops of the loss by more steps, of recipes that differ from the best in nothing but their
-    length: a cosine is flat at its end, arrived or not."""
-    found = []
-    for entry in data.architectures:
-        more = entry.longer.recipe if entry.longer else {}
-        keys = {*more, *entry.best.recipe} - {*LENGTH}
-        if more and all(entry.best.recipe.get(key) == more.get(key) for key in keys):
-            drop = mean(entry.best.ends - entry.longer.ends)
-            label = f"{entry.label}: drop of the loss by {more['steps']} steps"
-            found.append(records.below(label, drop.value, drop.error, ENOUGH, runs=drop.runs))
-    return found
-
-
 def read(inputs, block) -> Data:
     """The runs that the block of a figure names, of the files of its inputs."""
     from manybody.io import sequences
@@ -287,9 +243,8 @@ def read(inputs, block) -> Data:
     def candidate(model: str, seeds: list[int]) -> Candidate:
         return Candidate(model, {seed: run(model, seed, model) for seed in seeds})
 
-    def entry(part, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
+    def entry(part, label: str, a: float = math.nan) -> Entry:
         made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
-        made.longer = candidate(longer, part.seeds) if longer else None
         for seed, found in made.runs.items():
             if (made.best.model, seed) in mapped:
                 found.maps = read_maps(mapped[made.best.model, seed])
@@ -301,7 +256,7 @@ def read(inputs, block) -> Data:
         hamiltonian=Hamiltonian.load(inputs.hamiltonian.file()),
         repeated=sequences.Sequences.open(inputs.sequences.file()).about["repeated"],
         optimum=run(block.optimum, 0, ""),
-        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
+        architectures=[entry(part, part.label) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
 

@@ -47,7 +47,7 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
         id,
         "By the bound 1 - M_2 / Var g most of the variance of the logits is additive in the tokens",
         parts,
-        _scope(models),
+        scope(models),
         "it is above one half",
     )
     return claim.says(
@@ -84,7 +84,7 @@ def pairs(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
 
 def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
     """The claims of models that no paper knows; `id` is that of the figure."""
-    grown, cut, scope = growth(models), pairs(models), _scope(models)
+    grown, cut = growth(models), pairs(models)
     given = {
         "half-times": (
             "M_2 comes to half of its end later than M_1",
@@ -97,7 +97,7 @@ def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
             "their loss is above that of all orders",
         ),
     }
-    half_times, alone = records.all_judged(id, given, scope)
+    half_times, alone = records.all_judged(id, given, scope(models))
     return [
         additive(f"{id}/additive", models),
         half_times.says(GROWTH, in_words(grown, math.exp)),
@@ -105,5 +105,6 @@ def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
     ]
 
 
-def _scope(models: Sequence[Spectra]) -> str:
+def scope(models: Sequence[Spectra]) -> str:
+    """The models, and the numbers of their runs."""
     return ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in models)

@@ -23,7 +23,6 @@ difference, or where checkpoints do not resolve the times.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,17 +38,16 @@ EQUAL = 0.05  # nats per token, between generators that are to differ in order a
 RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
 
 
-class Interval(NamedTuple):
-    """A number, its standard error, and the half width of its 95 % interval."""
-
-    value: float
-    error: float
-    half: float
-
-
-def interval(late: Times, early: Times) -> Interval:
+def difference(
+    label: str,
+    late: Times,
+    early: Times,
+    region: tuple[float, float] = (BOUND, math.inf),
+    slack: float = 0.0,
+    unusable: str = "",
+) -> records.Comparison:
     """d of two clones; see the module. The error of one student is that of the chains alone, and
-    its interval has no end."""
+    its interval has no end. slack: is added to the half width."""
     value, by_student, students = readings.mean(late.times - early.times)
     resampled = late.resampled.mean(axis=1) - early.resampled.mean(axis=1)
     by_chain = float(resampled.std(ddof=1))
@@ -57,7 +55,9 @@ def interval(late: Times, early: Times) -> Interval:
         records.margin(by_student, students),
         records.margin(by_chain, min(late.chains, early.chains)),
     )
-    return Interval(value, math.hypot(by_student if students > 1 else 0.0, by_chain), half)
+    error = math.hypot(by_student if students > 1 else 0.0, by_chain)
+    half += slack
+    return records.Comparison(label, value, error, region, half=half, unusable=unusable)
 
 
 def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
@@ -86,34 +86,13 @@ def unequal(
     return f"test losses of the generators {words}: {number} nats, {EQUAL:g} may be"
 
 
-class Compared(NamedTuple):
-    """Two clones: what they are called, d by share of the drop that is left, and the reason why d
-    decides nothing, if there is one."""
-
-    words: str
-    found: dict[float, Interval]
-    unusable: str
-
-    def parts(self) -> list[records.Comparison]:
-        """d by both definitions of saturation."""
-        return [
-            records.above(
-                f"log ratio of times, {self.words}, {share:.0%} of the drop left",
-                *(one.value, one.error, BOUND),
-                half=one.half,
-                unusable=self.unusable,
-            )
-            for share, one in self.found.items()
-        ]
-
-
 def compare(
     student: Evaluated,
     generators: Sequence[Evaluated],
     test: str,
     pairs: Sequence[tuple[str, str]],
-) -> list[Compared]:
-    """Each pair (late, early) of clones.
+) -> list[records.Comparison]:
+    """d of each pair (late, early) of clones, by both definitions of saturation.
 
     generators: runs with their losses on the target `test`.
     """
@@ -126,18 +105,25 @@ def compare(
         width = np.max([one.width for times in both.values() for one in times])
         reasons = [unequal(generators, targets, pair, test)]
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
-        intervals = {share: interval(*times) for share, times in both.items()}
+        unusable = "; ".join(filter(None, reasons))
         words = " against ".join(clone_label(targets[name]) for name in pair)
-        compared.append(Compared(words, intervals, "; ".join(filter(None, reasons))))
+        compared += [
+            difference(
+                f"log ratio of times, {words}, {share:.0%} of the drop left",
+                *times,
+                unusable=unusable,
+            )
+            for share, times in both.items()
+        ]
     return compared
 
 
-def claim(id: str, compared: Sequence[Compared], scope: str) -> records.Claim:
+def claim(id: str, compared: Sequence[records.Comparison], scope: str) -> records.Claim:
     """The order sets the time: all pairs and both definitions must agree on it."""
     return records.judged(
         id,
         "At equal loss of the generators their order sets the time",
-        [part for one in compared for part in one.parts()],
+        compared,
         scope,
         f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
         unanimous=True,

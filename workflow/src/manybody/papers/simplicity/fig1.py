@@ -7,17 +7,18 @@ import pandas as pd
 from manybody.io import tables as files
 from manybody.io.options import key
 from manybody.papers import claims as records, style
+from manybody.papers.figure import Figure
 from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.students import (
     Evaluated,
-    StudentFigure,
+    StudentBlock,
     StudentInputs,
     Targets,
     read_student,
 )
 
 
-class Block(StudentFigure):
+class Block(StudentBlock, Figure):
     """Losses on the clones against the epoch."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)

@@ -182,7 +182,6 @@ STATEMENTS = {
         f"at least {ENOUGH}",
         "figure 2c",
     ),
-    "recipes": of_seeds.RECIPES,
 }
 
 

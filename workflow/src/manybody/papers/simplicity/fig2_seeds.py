@@ -8,25 +8,15 @@ share of the last gap that is closed).
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
 
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison
+from manybody.papers.claims import Claim
 from manybody.papers.simplicity import staircase
-from manybody.papers.simplicity.staircase import (
-    CLOSED,
-    EXACT,
-    Group,
-    Inputs,
-    Line,
-    Lines,
-    Staircase,
-    closed,
-)
+from manybody.papers.simplicity.staircase import CLOSED, Group, Inputs, Line, Lines, Staircase
 
 COLUMNS = 3  # of panels
 APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
@@ -91,58 +81,9 @@ def edge(lines: Lines) -> float:
     return lines.descending[-2].loss - CLOSED[0] * lines.gap
 
 
-@dataclass(frozen=True)
-class MoreOften(Comparison):
-    """What runs do more often than others; p values of Fisher's exact test.
-
-    more, fewer: one-sided, that so many or more of the first runs, or so few, would be seen if the
-    shares of both that do were one; the largest of several thresholds.
-    """
-
-    more: float = math.nan
-    fewer: float = math.nan
-    deviations: float = EXACT
-
-    def verdict(self, deviations=None):
-        from scipy.special import ndtr
-
-        rare = ndtr(-(deviations or self.deviations))
-        return "yes" if self.more < rare else "no" if self.fewer < rare else "undecided"
-
-    def __str__(self):
-        return f"{super().__str__()}, largest p = {self.more:.2g} (Fisher, one-sided)"
-
-
-def recipes(found: Staircase) -> Iterator[Comparison]:
-    """Another recipe closes the last gap in more of its runs than the first, at each threshold."""
-    from scipy.stats import fisher_exact
-
-    first, *others = (closed(group, found.lines) for group in found.by_recipe)
-    for other in others:
-        tables = [
-            [np.bincount(np.less(one.each, least), minlength=2) for one in (other, first)]
-            for least in CLOSED
-        ]
-        more, fewer = (
-            max(fisher_exact(table, side).pvalue for table in tables)
-            for side in ("greater", "less")
-        )
-        label = f"{other.label} less {first.label}"
-        yield MoreOften(label, other.value - first.value, more=more, fewer=fewer)
-
-
-RECIPES = (
-    "Another training recipe closes the gap to the true conditionals in more of its runs",
-    recipes,
-    f"the share of runs that close {', '.join(f'{least:.0%}' for least in CLOSED)} of the gap is "
-    "larger each time, by Fisher's exact test, one-sided at 2.5 % either way",
-    "",
-)
-
-
 def claims(tables: style.Tables) -> list[Claim]:
-    """Recipes against each other; what the first one does is judged by figure 2."""
-    return list(staircase.claims_of("fig2_seeds", {"recipes": RECIPES}, [tables.found]))
+    """None: what the paper's recipe does is judged by figure 2."""
+    return []
 
 
 @style.in_house_style

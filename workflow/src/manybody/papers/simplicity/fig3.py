@@ -13,6 +13,7 @@ from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
 from manybody.measure.intervals import ERRORS
 from manybody.models import labels
 from manybody.papers import claims as records, style
+from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, learning
 from manybody.papers.simplicity.students import (
     DRIFT,
@@ -22,7 +23,7 @@ from manybody.papers.simplicity.students import (
     Evaluation,
     Pair,
     Run,
-    StudentFigure,
+    StudentBlock,
     StudentInputs as Inputs,
     Test,
     agreement,
@@ -55,7 +56,7 @@ class PairedChains(Options):
             )
 
 
-class Block(StudentFigure):
+class Block(StudentBlock, Figure):
     """The generators' quality, their chains' scores, two sweeps compared."""
 
     evaluation: Evaluation = key("Evaluation of the student of panel c.")
@@ -71,7 +72,6 @@ class Block(StudentFigure):
     pairs: list[Pair] = key("Pairs of targets, the same chains at two sweeps, for panel c.")
 
     def misfits(self, config):
-        yield from super().misfits(config)
         for number, paired in enumerate(self.twins):
             if paired.evaluation not in self.generators:
                 yield (
@@ -233,7 +233,7 @@ def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Compariso
     for pair in block.pairs:
         fewer, more = (student.targets[target]["sweep"] for target in pair)
         label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
-        yield from learning.similar_losses(label, student, *pair, block.control, paired=True)
+        yield from learning.similar_losses(label, student, *pair, block.control)
 
 
 def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:

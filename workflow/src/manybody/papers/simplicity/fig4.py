@@ -8,14 +8,14 @@ import pandas as pd
 from manybody import models
 from manybody.io.options import Condition, given, key, other_than
 from manybody.papers import claims as records, style
+from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
     Kept,
-    Pair,
-    StudentFigure,
+    StudentBlock,
     StudentInputs as Inputs,
     Target,
     Targets,
@@ -28,7 +28,7 @@ STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
 
 
-class Block(StudentFigure):
+class Block(StudentBlock, Figure):
     """Losses on the clones against the step, accuracy, and late losses."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)
@@ -37,9 +37,6 @@ class Block(StudentFigure):
     )
     wide: Target = key("Target whose low-order generator is as good as the highest's.", None)
     norm: Targets = key("The ladder by the norm score.", [])
-    chain_inits: Pair = key(
-        "Two targets of one generator, from test sequences and from unigram noise.", None
-    )
     generators: list[Evaluation] = key(
         "Evaluations of the generators, whose losses must be equal where orders are compared.", []
     )
@@ -54,8 +51,8 @@ class Block(StudentFigure):
 class Tables:
     """The rows that are drawn, and comparisons by the claim that they decide.
 
-    series: by target its name and looks, with its rows. paper: of what the paper says. pairs:
-    clones of equal loss and different order.
+    series: by target its name and looks, with its rows. paper: of what the paper says. by_norm: of
+    the ladder by the norm score. pairs: of clones of equal loss and different order.
     """
 
     drawn: pd.DataFrame
@@ -63,8 +60,8 @@ class Tables:
     student: Evaluated
     series: dict[str, tuple[learning.Series, pd.DataFrame]]
     paper: dict[str, list[records.Comparison]]
-    controls: dict[str, list[records.Comparison]]
-    pairs: list[comparison.Compared]
+    by_norm: list[records.Comparison]
+    pairs: list[records.Comparison]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -82,14 +79,9 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         (block.wide, WIDE, "\nwide", True),
     ):
         if name:
-            named.append(learning.Series.of(student, name, looks, block.palette, note, rank))
+            named.append(learning.Series.of(student, name, looks, note, rank))
     series = {one.target: (one, _rows(student, one)) for one in named}
     when = block.late_steps[0], block.late_steps[-1]
-    controls = {
-        "norm-score": norm
-        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
-        "starts": _starts(student, block),
-    }
     # Of higher and of lower order, the control among them
     pairs = [(block.early_stopped, ladder[0]), (ladder[-1], block.wide)]
     pairs = [pair for pair in pairs if all(pair)]
@@ -104,7 +96,8 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
             "late-losses": [*learning.late_changes(student, ladder, when)],
             "original-text": learning.still_falling(student, control),
         },
-        controls={name: parts for name, parts in controls.items() if parts},
+        by_norm=norm
+        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
         pairs=comparison.compare(student, generators, block.test or "", pairs),
     )
 
@@ -119,17 +112,8 @@ def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
     return pd.concat([*(curve[curve["x"] > 0] for curve in curves), between], ignore_index=True)
 
 
-def _starts(student: Evaluated, block: Block) -> list[records.Comparison]:
-    if not block.chain_inits:
-        return []
-    test, noise = block.chain_inits
-    sweeps = student.targets[test]["sweep"]
-    label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
-    return [*learning.similar_losses(label, student, test, noise, block.control, paired=False)]
-
-
 def claims(tables: Tables) -> list[records.Claim]:
-    """The order of learning, and the controls of order against quality, score and starts."""
+    """The order of learning, and the controls of order against quality and score."""
     return claims_of(tables, "fig4")
 
 
@@ -139,7 +123,7 @@ def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
     return [
         *learning.claims(figure, tables.paper, scope, f"figure {figure[3:]}"),
         comparison.claim(id_, tables.pairs, f"{scope}, these generators"),
-        *learning.claims(figure, tables.controls, scope),
+        *learning.claims(figure, {"norm-score": tables.by_norm} if tables.by_norm else {}, scope),
     ]
 
 

@@ -20,7 +20,7 @@ from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
-SIMILAR = 0.02  # relative difference of losses that count as equal (sweeps, starts)
+SIMILAR = 0.02  # relative difference of losses that count as equal
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
@@ -46,10 +46,6 @@ STATEMENTS = {  # by name: the statement, and what its comparisons must show
     "norm-score": (
         "With clones by the norm score low orders are learned first too",
         "higher orders saturate later, and fall on while the lowest rests",
-    ),
-    "starts": (
-        "Losses on clones from text and from noise agree",
-        f"the losses differ by less than {SIMILAR:.0%} at a checkpoint",
     ),
 }
 
@@ -81,13 +77,11 @@ class Series(NamedTuple):
         student: Evaluated,
         target: str,
         looks: dict,
-        palette: dict[str, str],
         note: str = "",
         rank: bool = False,
     ) -> "Series":
-        """palette: colours by target, where they differ from those of the orders."""
         document = student.targets[target]
-        colour = palette.get(target, style.colour(document))
+        colour = style.colour(document)
         looks = looks | {"color": colour, "markeredgecolor": colour}
         return cls(target, labels.target(document, rank), labels.short(document) + note, looks)
 
@@ -107,7 +101,7 @@ class Series(NamedTuple):
 def ladder(student: Evaluated, block) -> list[Series]:
     """The clones of a block's ladder from low to high order, then original text."""
     named = [*((name, LADDER) for name in block.ladder), (block.control, CONTROL)]
-    return [Series.of(student, name, looks, block.palette) for name, looks in named]
+    return [Series.of(student, name, looks) for name, looks in named]
 
 
 def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
@@ -199,19 +193,19 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
 
 
 def similar_losses(
-    label: str, student: Evaluated, first: str, second: str, control: str, paired: bool
+    label: str, student: Evaluated, first: str, second: str, control: str
 ) -> Iterator[Comparison]:
     """second / first - 1 of two targets' losses at each checkpoint after the plateau.
 
-    Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
-    is the same chain, else as of two independent sets.
+    Losses are averaged over seeds. Row i of both targets is the same chain, so that errors are over
+    sequences within pairs.
     """
     losses, curves = student.losses, student.curves
     end = plateau_end(curves, control)
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
         one, two = (tables.select(losses, target, step) for target in (first, second))
-        (loss, error), (other, other_error) = (mean_loss(sums) for sums in (one, two))
-        error = tables.paired_difference(one, two)[1] if paired else math.hypot(error, other_error)
+        (loss, _), (other, _) = (mean_loss(sums) for sums in (one, two))
+        error = tables.paired_difference(one, two)[1]
         where = f"{label}, step {step}: relative difference"
         yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)

@@ -6,7 +6,6 @@ choice of contexts.
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -61,7 +60,7 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; students, and the first one by other distributions.
+    """What is drawn, and the students.
 
     growing: names of the models whose M_k are drawn along training, by panel. rows: those of the
     rows of panel c, and of e and f.
@@ -69,7 +68,6 @@ class Tables:
 
     drawn: pd.DataFrame
     students: list[spectra.Spectra]
-    laws: list[spectra.Spectra]
     growing: dict[str, list[str]]
     rows: dict[str, list[str]]
 
@@ -99,13 +97,12 @@ def tables_of(
     ]
     parts += [*spectra.half_times("c", timed), *spectra.shares("e", models)]
     drawn = style.gathered([*parts, *spectra.excesses("f", models)])
-    return Tables(drawn, students, laws, growing, {"c": [*timed], "e": [*models]})
+    return Tables(drawn, students, growing, {"c": [*timed], "e": [*models]})
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The sequence of the orders by each reference distribution, and what the loss needs."""
+    """The sequence of the orders, and what the loss needs."""
     students = tables.students
-    scope = ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in students)
     above_all = "above that of all orders"
     pairs, triples = [], []
     for one in students:
@@ -119,44 +116,28 @@ def claims(tables: Tables) -> list[records.Claim]:
         "half-times": (
             "M_k comes to half of its end in the order of k",
             [part for one in students for part in spectra.later(one)],
-            scope,
             "the half-time of the next order is later",
-        ),
-        "half-times-by-distribution": (
-            "The same with tokens exchanged for draws of other distributions",
-            [part for one in tables.laws for part in _one_run(one)],
-            "one run of the first student",
-            "the half-time of the next order is later by three standard errors",
         ),
         "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
             pairs,
-            scope,
             f"their loss is {above_all} by three standard errors",
         ),
         "triples": (
             "Orders up to 3 have the loss of all orders",
             triples,
-            scope,
             f"their losses differ by less than {SAME} nats per token",
         ),
     }
-    found = {
-        name: records.judged(f"simplicity/spectrum/{name}", *one) for name, one in given.items()
-    }
-    grown = answers.in_words(answers.growth(students), math.exp)
-    found["half-times"] = found["half-times"].says(answers.GROWTH, grown)
-    found["pairs"] = found["pairs"].says(answers.PAIRS, answers.in_words(answers.pairs(students)))
-    return [answers.additive("simplicity/spectrum/additive", students), *found.values()]
-
-
-def _one_run(one: spectra.Spectra) -> Iterator[records.Comparison]:
-    """Half-times of successive orders of the first run, by the bound on their contexts' error."""
-    for low, high in itertools.pairwise(one.orders):
-        early, late = (one.half_time(one.first, k) for k in (low, high))
-        label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
-        ratio, error = math.log(late.step / early.step), math.hypot(early.error, late.error)
-        yield records.above(label, ratio, error, deviations=records.STRICT)
+    half_times, alone, up_to_3 = records.all_judged(
+        "simplicity/spectrum", given, answers.scope(students)
+    )
+    return [
+        answers.additive("simplicity/spectrum/additive", students),
+        half_times.says(answers.GROWTH, answers.in_words(answers.growth(students), math.exp)),
+        alone.says(answers.PAIRS, answers.in_words(answers.pairs(students))),
+        up_to_3,
+    ]
 
 
 @style.in_house_style

@@ -329,20 +329,15 @@ def closed(group: Group, lines: Lines) -> Closed:
 def claims_of(
     figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
 ) -> Iterator[Claim]:
-    """Records of statements about all sources; not run where losses are not of the same tokens.
-
-    Those beyond the paper are left out where there is nothing to compare.
-    """
+    """Records of statements about all sources; not run where losses are not of the same tokens."""
     scope = "; ".join(one.scope for one in sources)
     mixed = next((one for one in sources if len(one.predictions) > 1), None)
     for name, (text, compare, rule, reference) in statements.items():
         id = f"simplicity/{figure}/{name}"
-        parts = [part for source in sources for part in compare(source)]
-        if not (reference or parts):
-            continue
         if mixed:
             tested = " and ".join(map(str, mixed.predictions))
             reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
             yield not_run(id, text, reason, scope, reference)
         else:
+            parts = [part for source in sources for part in compare(source)]
             yield judged(id, text, parts, scope, rule, reference=reference)

@@ -15,7 +15,6 @@ from manybody.measure import chains
 from manybody.models import labels
 from manybody.papers import inputs as needed
 from manybody.papers.claims import Comparison, below, margin, near
-from manybody.papers.figure import Figure
 
 Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
@@ -37,24 +36,6 @@ class StudentBlock(Block):
     def of_generators(self) -> list[str]:
         wide = getattr(self, "wide_generator", None)
         return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
-
-
-class StudentFigure(StudentBlock, Figure):
-    """Base class of the blocks of figures of one student."""
-
-    seeds: list[Run] = key(
-        "Runs that are drawn; all of the evaluation by default.", None, min_length=1
-    )
-    palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
-
-    def misfits(self, config):
-        targets = config.evaluations[self.evaluation].targets
-        for name in self.palette.keys() - targets.keys():
-            yield (
-                f"palette.{name}",
-                f"found a colour for no target; expected targets of evaluations."
-                f"{self.evaluation}: {', '.join(targets)}; remove it",
-            )
 
 
 class StudentInputs(needed.Inputs):

@@ -312,12 +312,11 @@ def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> l
     """
     widths = [np.max([one.width for one in step.logs.values()]) for step in (late, early)]
     slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
-    found = {
-        share: comparison.interval(late.logs[share], early.logs[share]) for share in SATURATION
-    }
     return [
-        Comparison(f"{label}, {share:.0%} left", d.value, d.error, region, half=d.half + slack)
-        for share, d in found.items()
+        comparison.difference(
+            f"{label}, {share:.0%} left", late.logs[share], early.logs[share], region, slack
+        )
+        for share in SATURATION
     ]
 
 

@@ -25,9 +25,10 @@ map of the d numbers u. If u becomes u + delta, it changes by the bilinear form
 import torch
 from torch import Tensor
 
+from manybody.models.linear import linear
 from manybody.sampling import footprint
 from manybody.sampling.draws import log_sums
-from manybody.sampling.factored.copies import Parameters, all_copies, product
+from manybody.sampling.factored.copies import Parameters, all_copies
 
 
 class DeepChains:
@@ -137,7 +138,7 @@ class DeepChains:
         return logits.gather(-1, tokens[..., None])[..., 0].double() - log_sums(logits)
 
     def _head(self, features: Tensor) -> Tensor:
-        return product(features.to(self.parameters.precision), *self.head)
+        return linear(features.to(self.parameters.precision), *self.head)
 
 
 class _FirstSquare:
@@ -270,7 +271,7 @@ class Square:
             along, across, factor = vectors
             # The matrices beta(x, .), (n, L, targets * d, d), of vectors x (n, L, d).
             of_position, of_copy = (
-                product(x, self.between).unflatten(-1, (-1, self.rank)) for x in (along, across)
+                linear(x, self.between).unflatten(-1, (-1, self.rank)) for x in (along, across)
             )
             read = (both.transpose(1, 2) @ of_position.mT).transpose(1, 2)
             read = torch.addcmul(read, factor[..., None], both @ of_copy.mT)

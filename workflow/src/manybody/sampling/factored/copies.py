@@ -12,14 +12,12 @@ import torch
 from torch import Tensor
 
 from manybody.models.factored.network import Factored
+from manybody.models.linear import linear
 from manybody.sampling.footprint import Sizes
 from manybody.sampling.masked import MaskedChains
 
 BATCH = 2**20
 """Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
-SMALL = 2**20  # multiplications
-# Not part of torch's interface, so that a version may lack it.
-ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Parameters(Sizes):
 
     def project(self, layer: int, x: Tensor) -> Tensor:
         """Q x (..., d) of x (..., |V|)."""
-        return x if self.full else product(x, self.right[layer].T)
+        return x if self.full else linear(x, self.right[layer].T)
 
     def value_rows(self, layer: int) -> Tensor:
         """V^T (|V|, |V|): row b is V[:, b]."""
@@ -68,18 +66,6 @@ class Parameters(Sizes):
             for name in ("bias", "score_left", "score_bias")
         }
         return replace(self, **lists, **single)
-
-
-def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """rows (..., d) @ weight (m, d).T + bias (m,).
-
-    In single precision on a CPU by oneDNN: MKL, which torch takes otherwise, leaves half of the
-    width of the vectors of processors of AMD unused; a call takes as long as a small product.
-    """
-    small = rows.numel() * len(weight) < SMALL
-    if small or rows.dtype != torch.float32 or rows.device.type != "cpu" or not ONEDNN:
-        return torch.nn.functional.linear(rows, weight, bias)
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
 
 
 @torch.no_grad()
@@ -147,8 +133,8 @@ def _copies(
         ones[copies, at] = 0.0
         if last:  # z_k = sum_j A1_kj G_j of the first layer, less the masked A1_ki G_i
             before = rows[0].item()
-            z = product(first @ sent[tokens[before : rows[-1].item() + 1]], parameters.left[0])
-            own = product(sent[states[copies, at]], parameters.left[0])
+            z = linear(first @ sent[tokens[before : rows[-1].item() + 1]], parameters.left[0])
+            own = linear(sent[states[copies, at]], parameters.left[0])
             x = z[rows - before].addcmul_(first.T[at][..., None], own[:, None], value=-1.0)
             x.square_()
         else:
@@ -157,7 +143,7 @@ def _copies(
         found = []
         for layer in range(1, last):
             found.append(parameters.mixing[layer] @ parameters.project(layer, x))
-            y = product(found[-1], parameters.left[layer])
+            y = linear(found[-1], parameters.left[layer])
             x.addcmul_(y, y)
         gathered = (parameters.mixing[last][at][:, None] @ x).squeeze(1)
         yield some, [*found, parameters.project(last, gathered)]

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
+from manybody.models.linear import linear
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, table, ways
-from manybody.sampling.factored.copies import Parameters, all_copies, product
+from manybody.sampling.factored.copies import Parameters, all_copies
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
@@ -268,7 +269,7 @@ class LoopedChains(DeepChains):
 
     def _features(self, chains: Tensor, rises: Tensor, products: Tensor) -> Tensor:
         direct = (self.direct[chains] + rises).to(products.dtype)
-        return direct.add_(product(products, self.to_output))
+        return direct.add_(linear(products, self.to_output))
 
     def _run(self, *moves: Tensor) -> list[Tensor]:
         """Changes of the states: of each square's (n, L, L, d) and of `direct` (n, L, d). Then the
@@ -290,7 +291,7 @@ class LoopedChains(DeepChains):
         old = self.features[chains], self.scores[chains]
         super()._take(accepted, chains, positions, proposals, *old, *changes)
         chains = chains[accepted]
-        squares = product(self._products(chains), self.to_output)
+        squares = linear(self._products(chains), self.to_output)
         self.features[chains] = self.direct[chains] + squares
         self.scores[chains] = self._scores(self.features[chains], self.tokens[chains])
 

@@ -4,14 +4,12 @@ Q11 / (1 - Q11) = alpha G11(Q11, Q22) at each Q22: the fixed point that state ev
 strong side information on layer 1, from where it comes down to the largest one.
 """
 
-import math
-
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.tables import listed
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.state_evolution import fixed_point
 
@@ -28,7 +26,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
     strength = entry["side_information"]
     strong = strength / (1 + strength)
-    overlaps = sorted(entry["overlaps"], reverse=True)
+    overlaps = sorted(entry["overlaps"])
     found = []
     seeds = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
     with (
@@ -39,15 +37,17 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     ):
         for seed in seeds:
             normal, initial, each = draws(entry["points"], seed), strong, []
-            for q in overlaps:
+            for q in reversed(overlaps):
                 each.append(
                     fixed_point(entry["alpha"], (initial, q), setting, normal, fixed_layer=1)
                 )
                 initial = min(max(each[-1].overlaps[0], LEAST) * ABOVE, strong)
                 done.update(1)
-            found.append(each)
-    rows = []
-    for q, each in zip(overlaps[::-1], [*zip(*found, strict=True)][::-1], strict=True):
-        rows.append(("fixed", "Q11", q, *mean_error([fixed.overlaps[0] for fixed in each])))
-        rows.append(("converged", "fixed", q, float(all(f.converged for f in each)), math.nan))
-    return listed(rows, entry, entry["seed"])
+            found.append(each[::-1])
+    values = mean_error([[fixed.overlaps[0] for fixed in each] for each in found])
+    converged = np.all([[fixed.converged for fixed in each] for each in found], axis=0)
+    parts = [
+        rows("fixed", "Q11", overlaps, *values),
+        rows("converged", "fixed", overlaps, converged),
+    ]
+    return joined(parts, entry)

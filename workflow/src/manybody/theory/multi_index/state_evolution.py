@@ -24,7 +24,7 @@ from scipy.special import expit, logit, ndtr, stdtrit
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.tables import listed
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.samples import (
     Setting,
     averages,
@@ -209,50 +209,42 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 curves.append((single, both(BOTH, setting, normal, start, alphas[-1], weak)))
                 progress.update(places)
             later = mean_error([pair.alphas[0] for _, pair in curves])
-            rows = [
-                ("threshold", f"alpha_{2 - weak.first}", setting.skip, *later),
-                ("threshold", f"alpha_{weak.first + 1}", setting.skip, weak.alpha, math.nan),
+            parts = [
+                rows("threshold", f"alpha_{2 - weak.first}", [setting.skip], *later),
+                rows("threshold", f"alpha_{weak.first + 1}", [setting.skip], weak.alpha),
             ]
             regular = setting.regulariser > 0
             each = [read_curves(*pair, alphas, weak, regular) for pair in curves]
             overlaps, alone, reached = zip(*each, strict=True)
-            rows += _layers("overlap", alphas, *mean_error(overlaps))
-            rows += _series("converged", "from 0", alphas, np.all(reached, axis=0))
+            parts += _layers("overlap", alphas, *mean_error(overlaps))
+            parts.append(rows("converged", "from 0", alphas, np.all(reached, axis=0)))
             progress.update(1)
             far = informed(list(alphas), entry["side_information"], setting, normals[0])
-            rows += _series("converged", "informed", alphas, [fixed.converged for fixed in far])
+            converged = [fixed.converged for fixed in far]
+            parts.append(rows("converged", "informed", alphas, converged))
             Q = np.array([fixed.overlaps for fixed in far])
             if not regular:  # where an iteration is held both layers are known
                 Q[(Q >= 1 - FULL) & (alphas >= PERFECT)[:, None]] = 1.0
             # Both from one scrambling, so that most noise drops out of the difference.
             Q += mean_error(overlaps)[0] - overlaps[0]
-            rows += _layers("overlap informed", alphas, Q)
+            parts += _layers("overlap informed", alphas, Q)
             progress.update(len(alphas))
             given = {"both layers": overlaps, f"layer {weak.first + 1} only": alone}
-            rows += _errors(given, setting, alphas, streams[1])
+            parts += _errors(given, setting, alphas, streams[1])
             progress.update(1)
             broken = broken_identities(_identities(setting, entry, streams[2]))
             progress.update(1)
-    frame, about = listed(rows, entry, entry["seed"])
+    frame, about = joined(parts, entry)
     if broken:
         log.warning("identities do not hold: %s", "; ".join(broken))
         about["broken"] = broken
     return frame, about
 
 
-def _series(quantity: str, series: str, x: np.ndarray, y, errors=None) -> list[tuple]:
-    errors = np.full(len(x), math.nan) if errors is None else errors
-    return [(quantity, series, *row) for row in zip(x, np.asarray(y, float), errors, strict=True)]
-
-
-def _layers(quantity: str, x: np.ndarray, y: np.ndarray, errors=None) -> list[tuple]:
-    """Rows of y (m, 2), a layer each."""
-    errors = np.full(y.shape, math.nan) if errors is None else errors
-    return [
-        row
-        for k in range(2)
-        for row in _series(quantity, f"Q{k + 1}{k + 1}", x, y[:, k], errors[:, k])
-    ]
+def _layers(quantity: str, x: np.ndarray, y: np.ndarray, errors=math.nan) -> list[pd.DataFrame]:
+    """Rows of y (m, 2), a layer each, with one error for all or errors (m, 2)."""
+    errors = np.broadcast_to(errors, y.shape)
+    return [rows(quantity, f"Q{k + 1}{k + 1}", x, y[:, k], errors[:, k]) for k in range(2)]
 
 
 def read_curves(
@@ -277,20 +269,20 @@ def read_curves(
     return overlaps, first, done
 
 
-def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[tuple]:
+def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[pd.DataFrame]:
     """Errors at the mean overlaps, of each series those of the scramblings."""
     normals = [draws(ERROR_POINTS, part, 3) for part in seed.spawn(ERROR_SCRAMBLES)]
-    rows = []
+    parts = []
     with ThreadPoolExecutor(setting.threads) as pool:
         for series, overlaps in given.items():
-            for alpha, Q in zip(alphas, mean_error(overlaps)[0], strict=True):
-                found = list(pool.map(partial(prediction_errors, Q, setting), normals))
-                values, errors = mean_error(found)
-                for name, y, error in zip(
-                    ("plug-in", "posterior mean"), values, errors, strict=True
-                ):
-                    rows.append((f"error {name}", series, alpha, y, error))
-    return rows
+            found = [
+                mean_error(list(pool.map(partial(prediction_errors, Q, setting), normals)))
+                for Q in mean_error(overlaps)[0]
+            ]
+            values, errors = np.moveaxis(found, 1, 0)  # (alphas, 2) each
+            for k, name in enumerate(("error plug-in", "error posterior mean")):
+                parts.append(rows(name, series, alphas, values[:, k], errors[:, k]))
+    return parts
 
 
 def random_overlaps(seed: np.random.SeedSequence) -> list[np.ndarray]:

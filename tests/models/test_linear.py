@@ -1,0 +1,81 @@
+"""Linear maps by oneDNN, against torch's own in double precision."""
+
+import pytest
+import torch
+from torch import nn
+
+from manybody import models
+from manybody.models import linear
+from manybody.models.linear import Linear, accelerate_layers
+
+torch_product = torch.nn.functional.linear
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list:
+    """The shapes of the products that go through oneDNN."""
+    if not linear.ONEDNN:
+        pytest.skip("this build of torch has no oneDNN")
+    made, product = [], linear._product
+
+    def counted(rows, *others):
+        made.append(tuple(rows.shape))
+        return product(rows, *others)
+
+    monkeypatch.setattr(linear, "_product", counted)
+    return made
+
+
+def random(*shapes, seed=3) -> list:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(*shape, generator=generator) for shape in shapes]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("frozen", [None, 0, 1])
+def test_values_and_gradients_are_those_of_torch(calls, bias, frozen):
+    given = random((3, 50, 70), (123, 70), (123,))[: 3 if bias else 2]
+    weights = random((3, 50, 123), seed=4)[0]
+    for part in given:
+        part.requires_grad_()
+    if frozen is not None:
+        given[frozen].requires_grad_(False)
+    exact = [part.detach().double().requires_grad_(part.requires_grad) for part in given]
+    found, expected = linear.linear(*given), torch_product(*exact)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=2e-5)
+    (found * weights).sum().backward()
+    (expected * weights.double()).sum().backward()
+    for one, other in zip(given, exact, strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        if one.grad is not None:
+            torch.testing.assert_close(one.grad.double(), other.grad, rtol=0, atol=2e-4)
+    assert len(calls) == (3 if frozen is None else 2)
+
+
+@pytest.mark.parametrize("change", ["small", "double", "half", "autocast"])
+def test_what_onednn_does_not_do_faster_is_left_to_torch(calls, change):
+    rows, weight = random((3, 50, 70), (123, 70))
+    if change == "small":
+        rows = rows[0, :10]
+    if change in ("double", "half"):
+        kind = {"double": torch.float64, "half": torch.bfloat16}[change]
+        rows, weight = rows.to(kind), weight.to(kind)
+    with torch.autocast("cpu", enabled=change == "autocast"):
+        found = linear.linear(rows, weight)
+        assert torch.equal(found, torch_product(rows, weight))
+    assert not calls
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt", "encoder"])
+def test_layers_of_models_go_through_it(calls, architecture):
+    sizes = dict(vocabulary=30, length=16, layers=2, heads=4, width=32, mlp=64)
+    model = models.build(dict(architecture=architecture, **sizes))
+    tokens = torch.randint(30, (100, 16), generator=torch.Generator().manual_seed(0))
+    logits = model(tokens)
+    assert calls
+    for part in model.modules():
+        if type(part) is Linear:
+            part.__class__ = nn.Linear
+    torch.testing.assert_close(model(tokens), logits, rtol=0, atol=1e-5)
+    accelerate_layers(model)
+    assert any(type(part) is Linear for part in model.modules())

@@ -1,0 +1,69 @@
+"""Linear maps in single precision on a CPU, by oneDNN.
+
+MKL, which torch takes for them, leaves half of the width of the vectors of AMD's processors unused.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+SMALL = 2**20  # multiplications, for which a call takes as long as the product
+# Not part of torch's interface, so that a version may lack it.
+ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+PRODUCTS = [torch.ops.mkldnn._linear_pointwise] if ONEDNN else []
+
+
+def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """rows (..., d) @ weight (m, d).T + bias (m,)."""
+    if (
+        not ONEDNN
+        or rows.numel() * len(weight) < SMALL
+        or not rows.dtype == weight.dtype == torch.float32
+        or rows.device.type != "cpu"
+        or torch.is_autocast_enabled("cpu")
+        or torch.compiler.is_compiling()
+    ):
+        return functional.linear(rows, weight, bias)
+    given = (rows, weight, bias)
+    if torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in given):
+        return _Linear.apply(*given)
+    return _product(*given)
+
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return PRODUCTS[0](rows, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, weight, bias):
+        ctx.save_for_backward(rows, weight)
+        return _product(rows, weight, bias)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        rows, weight = ctx.saved_tensors
+        flat = gradient.flatten(0, -2)
+        asked, of_rows, of_weight, of_bias = ctx.needs_input_grad, None, None, None
+        if asked[0]:
+            of_rows = _product(gradient, weight.T.contiguous())
+        if asked[1]:
+            of_weight = _product(flat.T, rows.flatten(0, -2).T)
+        if asked[2]:
+            of_bias = flat.sum(0)
+        return of_rows, of_weight, of_bias
+
+
+class Linear(nn.Linear):
+    """torch's layer, computed by `linear`."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return linear(rows, self.weight, self.bias)
+
+
+def accelerate_layers(module: nn.Module) -> None:
+    """Lets all linear layers inside `module` compute by `linear`; their weights stay."""
+    for part in module.modules():
+        if type(part) is nn.Linear:
+            part.__class__ = Linear
