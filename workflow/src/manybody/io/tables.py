@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from manybody.io import parquet
-from manybody.io.atomic import atomic
+from manybody.io.atomic import ArtifactError, atomic
 from manybody.io.manifest import Manifest
 
 
@@ -35,6 +35,15 @@ class Table(NamedTuple):
         that is missing, damaged or of another kind."""
         table, document = parquet.read_table(path, self.kind, self.schema)
         return table.to_pandas(), document["about"]
+
+    def kept(self, path: str | Path, about: dict) -> pd.DataFrame | None:
+        """The table that an earlier run of a job left; None unless it is whole and its document is
+        `about`."""
+        try:
+            frame, found = self.read(path)
+        except (ArtifactError, OSError):
+            return None
+        return frame if found == about else None
 
 
 LOSSES = Table(

@@ -16,7 +16,6 @@ import torch
 from scipy.special import log_softmax
 
 from manybody.io import checkpoints, tables
-from manybody.io.atomic import ArtifactError
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
@@ -123,11 +122,7 @@ def measured(
 
 def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> spectrum.Spectrum:
     """The results of one checkpoint, from the draws in `path` on if they are of this job."""
-    try:
-        rows, about = tables.SPECTRUM.read(path)
-        rows = rows if about == {"job": job} else None
-    except (ArtifactError, OSError):
-        rows = None
+    rows = tables.SPECTRUM.kept(path, {"job": job})
     kept = _Kept(path, job, progress)
     largest = "degree" if entry.get("bounded") else "orders"
     done = spectrum.spectrum(

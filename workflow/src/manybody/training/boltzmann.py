@@ -97,21 +97,17 @@ def learn(
         tested=tested, updates=updates, heads=heads, seed=seed,
     )  # fmt: skip
     weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
-    _check(tokens, weights, settings)
-    out = Path(out)
-    with lease(out):
-        return _Learning(model, np.asarray(tokens), weights, out, settings, threads).run(label)
-
-
-def _check(tokens: np.ndarray, weights: np.ndarray, settings: dict) -> None:
     # At a sum of 1 the pseudocount leaves nothing of the data.
     if weights.shape != (len(tokens),) or not (weights >= 0).all() or weights.sum() < LEAST:
         raise Refusal(
             f"weights: {weights.sum():.3g} effective sequences; expected a weight for each, none "
             f"below 0, and their sum at least {LEAST:g}"
         )
-    if settings["chains"] % RENEWED or settings["chains"] < RENEWED:
-        raise Refusal(f"chains: {settings['chains']}, expected a multiple of {RENEWED}")
+    if chains % RENEWED or chains < RENEWED:
+        raise Refusal(f"chains: {chains}, expected a multiple of {RENEWED}")
+    out = Path(out)
+    with lease(out):
+        return _Learning(model, np.asarray(tokens), weights, out, settings, threads).run(label)
 
 
 class _Learning:

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from manybody.data.gauge import coupling_error, symmetrised
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
-from manybody.io.atomic import ArtifactError, sha256
+from manybody.io.atomic import sha256
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
 from manybody.io.tensor_files import read_about
@@ -67,7 +67,7 @@ def compute(
     def unit(size: int, seed: int) -> pd.DataFrame:
         """The fits to the first `size` sequences of one realisation."""
         saved = Path(resume) / f"{size}-{seed}.parquet"
-        found = _take_up(saved, identity)
+        found = tables.THEORY.kept(saved, identity)
         if found is None:
             first = seed * max(entry["sizes"])
             counted = pl.Counted(data["train"][first : first + size], hamiltonian.vocabulary)
@@ -153,17 +153,6 @@ def errors(attention: np.ndarray, hamiltonian: Hamiltonian) -> list[tuple[str, f
 
 def _ridges(entry: dict) -> list[float]:
     return entry["ridges"] if entry["kind"] == "separability" else [entry["ridge"]]
-
-
-def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:
-    """Fits that an earlier run with the same settings finished."""
-    if not path.is_file():
-        return None
-    try:
-        frame, about = tables.THEORY.read(path)
-    except ArtifactError:
-        return None
-    return frame if about == identity else None
 
 
 def _summary(frame: pd.DataFrame, hamiltonian: Hamiltonian) -> list[tuple]:
