@@ -156,10 +156,8 @@ def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarra
             "training.validation",
         )
     sequences = np.arange(wanted) * available // wanted
-    if recipe["objective"] != "masked":
-        return sequences, None
     masks = recipe.get("validation_masks", recipe["masks"])
-    if masks == "all":
+    if recipe["objective"] != "masked" or masks == "all":
         return sequences, None
     draw = torch.Generator().manual_seed(torch_seed(0, "validation masks"))
     _, positions = choose_masks(wanted, length, masks, draw)
