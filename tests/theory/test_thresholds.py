@@ -129,7 +129,7 @@ def test_differences_of_alpha_1_are_paired_over_scramblings():
     difference. Errors of two independent thresholds would be several times as large."""
     entry = dict(activation="softmax", skips=[0.9, 1.0, 1.1], regulariser=0.0, tolerance_1=1e-6)
     frame, _ = thresholds.compute(entry | dict(points=64, scrambles=6, seed=3, threads=1))
-    frame = frame.set_index(["quantity", "series", "x"])
+    frame = frame.set_index(["quantity", "series", "x"]).sort_index()
     assert not frame.loc["converged", "y"].any()  # to a millionth
     for c in (0.9, 1.1):
         apart = frame.loc[("alpha_1 difference", "c = 1", c)]
