@@ -5,13 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from corpora import drawn
 from enumerated import all_states
 from safetensors.numpy import save_file
 
 from manybody.data import SourceError, tree
 from manybody.data.enumeration import chi_square, numbers
 from manybody.data.tree import Tree, check_rules, random_rules
-from manybody.io.sequences import Sequences
 
 COLOURS = 3
 CASES = [(depth, level) for depth in (2, 3) for level in range(depth + 1)]
@@ -126,22 +126,15 @@ def test_rules_that_are_ambiguous_or_incomplete_or_no_probabilities_are_refused(
         Tree(np.ones((2, 2)), 2)
 
 
-def made(source, folder):
-    folder.mkdir(exist_ok=True)
-    out = {split: folder / f"{split}.parquet" for split in tree.SPLITS}
-    tree.make(source, "toy", [], out)
-    return {split: Sequences.open(path) for split, path in out.items()}
-
-
 def test_splits_and_their_losses(tmp_path):
-    splits = made(SOURCE, tmp_path / "whole")
+    splits = drawn(tree, SOURCE, tmp_path / "whole")
     p, train = table_of(splits), splits["train"]
     assert train.tokens.shape == (400, 4)
     entropy, error = train.about["losses"]["entropy"]
     assert abs(entropy + (p[p > 0] * np.log(p[p > 0])).sum()) < 4 * error
     assert train.about["losses"]["masked"][0] == train.about["masked_by_level"][0]
     assert train.about["masked_by_level"][0] < train.about["masked_by_level"][2]
-    filtered = made({**SOURCE, "level": 2}, tmp_path / "filtered")
+    filtered = drawn(tree, {**SOURCE, "level": 2}, tmp_path / "filtered")
     least = filtered["train"].about["masked_by_level"]
     assert least[2] < least[0]
     assert train.about["rules"] == filtered["train"].about["rules"]
@@ -156,10 +149,10 @@ def table_of(splits):
 def test_rules_of_a_file(tmp_path):
     save_file({"rules": rules()}, tmp_path / "own.safetensors")
     given = {**SOURCE, "rules": {"file": str(tmp_path / "own.safetensors")}}
-    splits = made(given, tmp_path / "made")
+    splits = drawn(tree, given, tmp_path / "made")
     np.testing.assert_allclose(table_of(splits), table(2, 0), atol=1e-15)
     with pytest.raises(SourceError, match=r"vocabulary: found 4, but the rules of .* 3 symbols"):
-        made({**given, "vocabulary": 4}, tmp_path / "other")
+        drawn(tree, {**given, "vocabulary": 4}, tmp_path / "other")
     save_file({"rules": np.full((3, 3, 3), 1 / 9)}, tmp_path / "own.safetensors")
     with pytest.raises(SourceError, match=r"rules.file: .*own.safetensors: .* is ambiguous"):
-        made(given, tmp_path / "refused")
+        drawn(tree, given, tmp_path / "refused")
