@@ -2,11 +2,9 @@
 
 import inspect
 import json
-import subprocess
-import sys
 from importlib import import_module
-from pathlib import Path
 
+import child
 import explicit
 import pytest
 import torch
@@ -297,6 +295,7 @@ def test_description_rebuilds_the_model_and_the_seed_its_weights(description):
 IMPOSSIBLE = [
     (factored_model(2, rank=10), r"rank 10 is above \|V\| = 9.*null"),
     (factored_model(2, variant="paper", heads=2), "heads is 2.*'paper' has one head"),
+    (factored_model(2, bias="site"), "bias 'site' is for one layer, but layers is 2"),
     (factored_model(2, init_scale=0.2), "init_scale 0.2 .* rank is 4; give rank null"),
     (factored_model(2, None, init_scale=[0.2] * 3), r"init_scale is \[0.2.*a list of 2"),
     (transformer("bert", heads=3), "heads 3 does not divide width 8"),
@@ -337,11 +336,7 @@ def test_what_is_said_of_a_model_needs_neither_torch_nor_pydantic():
         "typed = [models.options(name) for name in models.ARCHITECTURES]",
         "assert all(typed) and 'torch' not in sys.modules",
     )
-    subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)],
-        env={"PYTHONPATH": str(Path(models.__file__).parents[2]), "PATH": "/usr/bin:/bin"},
-        check=True,
-    )
+    child.run("-c", "\n".join(lines))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
