@@ -9,6 +9,9 @@ import yaml
 from snakemake.utils import update_config
 
 from manybody.pipeline.check import ConfigError, check, take_away
+from manybody.pipeline.figures import Figures
+from manybody.pipeline.paths import Paths
+from manybody.pipeline.sources import Sources
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 
@@ -33,6 +36,13 @@ def with_entry(block: str, like: str, **changes) -> dict:
     config = load()
     config[block]["mine"] = config[block][like] | changes
     return config
+
+
+def figures(config: dict) -> Figures:
+    """The figures of a config, and the files of their jobs."""
+    take_away(config)
+    paths, checked = Paths(config), check(config)
+    return Figures(paths, Sources(paths, checked), checked)
 
 
 def refusal(config: dict, taken=frozenset()) -> str:

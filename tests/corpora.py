@@ -1,7 +1,8 @@
-"""Corpora of a test's own lines, and the documents that come out in each split."""
+"""Corpora of a test's own lines and sources of its own, and what comes out in each split."""
 
 from manybody.data import text
 from manybody.data.documents import Documents
+from manybody.io.sequences import Sequences
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
@@ -19,6 +20,14 @@ def joined(pieces) -> list[str]:
     *documents, rest = "".join(piece.text + "\0" * piece.last for piece in pieces).split("\0")
     assert not rest, "the last document has no end"
     return documents
+
+
+def drawn(module, source, folder, given=()) -> dict[str, Sequences]:
+    """The splits of a source that `module` draws, in a folder of their own."""
+    folder.mkdir(exist_ok=True)
+    out = {split: folder / f"{split}.parquet" for split in text.SPLITS}
+    module.make(source, "toy", [*given], out)
+    return {split: Sequences.open(path) for split, path in out.items()}
 
 
 def collected(folder, corpus) -> dict[str, list[str]]:

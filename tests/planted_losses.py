@@ -88,11 +88,11 @@ def curve(target, steps=STEPS):
     return plateau + (final - 4.2) * fall + rise * np.log1p(steps / 600) * fall
 
 
-def table(target, seed, steps, loss, correct=0):
+def table(target, seed, steps, loss, correct=0, length=LENGTH):
     """Rows of sequences whose mean `loss` (steps, sequences) is that of all their positions."""
     place, sequence = np.indices(loss.shape)
     where = dict(target=target, seed=seed, step=np.asarray(steps, int)[place.ravel()])
-    sums = dict(loss_sum=LENGTH * loss.ravel(), correct=correct, predictions=LENGTH)
+    sums = dict(loss_sum=length * loss.ravel(), correct=correct, predictions=length)
     return pd.DataFrame(where | dict(sequence=sequence.ravel()) | sums)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import planted_spectra
-from planted_losses import clone, factored
+from planted_losses import clone, factored, table
 
 from manybody.io import tables
 from manybody.io.tables import rows
@@ -48,20 +48,7 @@ def losses(times, apart, seeds=(0, 1, 2)):
             left = 1 / (1 + 19 * (STEPS / late) ** 4)
             level = end + apart.get(name, 0.0) + (1.6 - end) * left + 1e-3 * seed
             each = level[:, None] + difficulty + noise.normal(0, 1e-3, (len(STEPS), SEQUENCES))
-            place, sequence = np.indices(each.shape)
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "target": name,
-                        "seed": seed,
-                        "step": STEPS[place.ravel()].astype(int),
-                        "sequence": sequence.ravel(),
-                        "loss_sum": LENGTH * each.ravel(),
-                        "correct": 0,
-                        "predictions": LENGTH,
-                    }
-                )
-            )
+            frames.append(table(name, seed, STEPS, each, length=LENGTH))
     return pd.concat(frames, ignore_index=True), pd.concat(truth, ignore_index=True)
 
 
@@ -69,8 +56,8 @@ def spectrum(halves=HALVES, seeds=(0, 1, 2)):
     about = dict(
         description=planted_spectra.BERT | {"length": LENGTH}, source="known", entry={}, seed=0
     )
-    table = planted_spectra.table(halves=halves, excess=())
-    return Spectra({seed: (table, about) for seed in seeds})
+    measured = planted_spectra.table(halves=halves, excess=())
+    return Spectra({seed: (measured, about) for seed in seeds})
 
 
 def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)):

@@ -87,16 +87,21 @@ def _masked(at, vocabulary):
     return Conditionals(masked, vocabulary, False, 4096)
 
 
-def walsh(model, s, r, target, mu):
-    """W_d, d = 0 .. L, of one target by the characters of all flips of the L positions."""
-    length = len(s)
-    bits = np.array(list(product((0, 1), repeat=length)))
+def all_flips(model, s, r, target):
+    """Flips (2^L, L) of all positions from s to r, and the logits (2^L, |V|) of one target."""
+    bits = np.array(list(product((0, 1), repeat=len(s))))
     tokens = torch.from_numpy(np.where(bits, r, s))
     if model.causal:
         logits = model.logits(tokens[:, :-1])[:, target - 1]
     else:
         logits = model.logits(tokens, torch.full((len(bits),), target))
-    g = logits.double().numpy()
+    return bits, logits.double().numpy()
+
+
+def walsh(model, s, r, target, mu):
+    """W_d, d = 0 .. L, of one target by the characters of all flips of the L positions."""
+    length = len(s)
+    bits, g = all_flips(model, s, r, target)
     g = g - (g @ mu)[:, None]
     coefficients = g.reshape([2] * length + [-1])
     for place in range(length):

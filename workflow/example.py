@@ -14,6 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import manybody as mb
+from manybody.measure.known_contacts import of_brackets
 
 OUT = Path(__file__).parent / "src" / "manybody" / "example"
 STRUCTURE = "((((((..(((....)))..(((.....)))..))))))."
@@ -27,14 +28,7 @@ LENGTH, STEPS = 16, (100, 500, 4000)
 
 def family() -> None:
     """1,000 sequences of RNA, and its structure as dots and brackets."""
-    opened, size = [], len(STRUCTURE)
-    J, U = np.zeros((size, size)), np.zeros((4, 4))
-    for site, sign in enumerate(STRUCTURE):
-        if sign == "(":
-            opened.append(site)
-        elif sign == ")":
-            other = opened.pop()
-            J[site, other] = J[other, site] = 1
+    J, U = of_brackets("STRUCTURE", STRUCTURE, len(STRUCTURE)).astype(float), np.zeros((4, 4))
     for pair, energy in PAIRED.items():
         a, b = map(LETTERS.index, pair)
         U[a, b] = U[b, a] = energy

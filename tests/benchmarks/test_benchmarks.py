@@ -27,7 +27,7 @@ def test_rates_of_clones_and_of_naive_chains_are_those_of_their_own_times(monkey
 
 def test_all_terms_of_frozen_paths_make_the_same_moves(monkeypatch):
     """Else the benchmark stops."""
-    sizes = dict(vocabulary=9, length=5, layers=1, heads=1, width=8, mlp=8)
+    sizes = dict(vocabulary=60, length=5, layers=1, heads=1, width=8, mlp=8)
     monkeypatch.setattr(energies, "BERT", energies.BERT | sizes)
     monkeypatch.setattr(energies, "BLOCKS", 2)
     with torch.no_grad():

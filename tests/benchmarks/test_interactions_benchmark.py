@@ -52,10 +52,3 @@ def test_our_estimates_tend_to_the_truth(few):
     found = ours.pairs(300, np.random.default_rng(0))
     expected = np.array([each["pairs"] for each in truth])
     assert np.linalg.norm(found - expected) < 0.05 * np.linalg.norm(expected)
-
-
-def test_the_forwards_of_an_error_are_read_off_logarithms():
-    budgets, errors = np.array([100.0, 400.0, 1600.0]), np.array([0.08, 0.02, 0.005])
-    assert interactions.needed(budgets, errors, 0.01) == pytest.approx(800)
-    assert interactions.needed(budgets, errors, 0.0025) == pytest.approx(6400)
-    assert interactions.needed(budgets, errors, 0.1) == 100

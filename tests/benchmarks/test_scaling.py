@@ -1,15 +1,12 @@
 """How cost grows: fits of exponents, differences from operation counts, and their table."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from repository import ROOT
 
-from benchmarks import scaling, scaling_page
+from benchmarks import harness, scaling, scaling_page
 from benchmarks.scaling_stages import STAGES, Stage, two_layer_clones, two_layer_training
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_exponents_of_powers_are_exact_and_those_of_noise_have_its_error():
@@ -31,7 +28,7 @@ def test_a_planted_loop_of_n_squared_is_one_above_a_count_of_n(monkeypatch, reas
 
         return work, 7 * N * other
 
-    monkeypatch.setattr(scaling.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(harness.time, "process_time", lambda: clock[0])
     stage = Stage(made, dict(N=2, other=1), dict(N=(1, 2, 4, 8), other=(1, 2, 3, 5)), reason)
     rows = pd.DataFrame(scaling.grown("planted", stage))
     of_n, of_other = (rows[rows["grows"] == key] for key in ("N", "other"))

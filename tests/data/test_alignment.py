@@ -1,6 +1,7 @@
 """Alignments: the formats, what is refused, weights and splits, and fits that use them."""
 
 import gzip
+import itertools
 import re
 from types import SimpleNamespace
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from manybody import models
 from manybody.data import SourceError, alignment, sequence_weights
 from manybody.data.alignment import SPLITS, encode, make, read, records, reference
 from manybody.io.atomic import ArtifactError
@@ -98,7 +98,7 @@ def test_colours_of_the_letters(kind, letters, expected, tmp_path):
     assert tokens[0].tolist() == expected
 
 
-def test_writes_splits_weights_and_what_they_are_of(tmp_path):
+def test_writes_splits_without_near_copies_weights_and_what_they_are_of(tmp_path):
     tokens = family()
     files = run(tmp_path, fasta(tokens))
     train = Sequences.open(files["train"])
@@ -114,6 +114,11 @@ def test_writes_splits_weights_and_what_they_are_of(tmp_path):
     alike = (agreement(train.tokens, train.tokens) >= 56).sum(1)  # 0.8 * 70, which rounds up
     np.testing.assert_array_equal(weights, 1 / alike)
     assert about["effective"] == weights.sum() < len(train)
+    assert about["sequences"] == {"train": 72, "validation": 24, "test": 24}
+    for first, second in itertools.combinations(SPLITS, 2):
+        assert agreement(parts[first], parts[second]).max() < 56
+    with pytest.raises(ArtifactError, match=r"weights.parquet .*not those of .*test.parquet"):
+        sequence_weights.read(files["sequence_weights"], Sequences.open(files["test"]))
 
 
 @pytest.mark.parametrize(
@@ -294,14 +299,6 @@ def test_the_threshold_is_reached_by_a_product_that_rounds(identity, length, lea
     assert sequence_weights.least_equal(identity, length) == least
 
 
-def test_no_held_out_sequence_has_a_near_copy_in_another_split(tmp_path):
-    files = run(tmp_path, fasta(family()))
-    parts = [Sequences.open(files[split]).tokens for split in SPLITS]
-    for first, second in ((0, 1), (0, 2), (1, 2)):
-        assert agreement(parts[first], parts[second]).max() < 56
-    assert [len(part) for part in parts] == [72, 24, 24]
-
-
 def test_a_random_split_takes_its_shares_of_one_cluster(tmp_path):
     tokens = np.full((50, 5), 3)
     files = run(tmp_path, fasta(tokens), split={**SHARES, "by": "random"})
@@ -319,12 +316,6 @@ def test_same_seed_same_bytes_for_any_threads(tmp_path):
     kept = {name: path.read_bytes() for name, path in first.items()}
     assert kept == {name: path.read_bytes() for name, path in second.items()}
     assert not np.array_equal(*(Sequences.open(f["test"]).tokens for f in (first, other)))
-
-
-def test_weights_are_refused_for_other_sequences(tmp_path):
-    files = run(tmp_path, fasta(family()))
-    with pytest.raises(ArtifactError, match=r"weights.parquet .*not those of .*test.parquet"):
-        sequence_weights.read(files["sequence_weights"], Sequences.open(files["test"]))
 
 
 # --- Fits ----------------------------------------------------------------------------------------
@@ -443,11 +434,3 @@ def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkey
     with pytest.raises(NonFiniteLoss, match=named):
         fit.run()
     assert not (tmp_path / "manifest.json").exists()
-
-
-# --- Fields --------------------------------------------------------------------------------------
-
-
-def test_fields_are_for_one_layer():
-    with pytest.raises(ValueError, match="bias 'site' is for one layer, but layers is 2"):
-        models.build(describe(layers=2, bias="site"))

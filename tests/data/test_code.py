@@ -4,13 +4,13 @@ from math import log, prod
 
 import numpy as np
 import pytest
+from corpora import drawn
 from enumerated import all_states
 
 from manybody.data import SourceError, code
 from manybody.data.code import CodeLaw, coupling_of
 from manybody.data.cut import marginals_kept
 from manybody.data.enumeration import chi_square, numbers
-from manybody.io.sequences import Sequences
 
 # Terms, couplings, L and q: disjoint, terms that share sites, modulo 3, nested.
 MIXED = [(0, 1), (1, 2), (2, 3, 4), (4, 5, 6, 7)]
@@ -131,16 +131,9 @@ def test_terms_that_make_others_are_refused(terms, q, said):
         CodeLaw(terms, [0.3] * len(terms), 20, q)
 
 
-def made(source, folder):
-    folder.mkdir()
-    out = {split: folder / f"{split}.parquet" for split in code.SPLITS}
-    code.make(source, "toy", [], out)
-    return {split: Sequences.open(path) for split, path in out.items()}, out["test"]
-
-
 def test_splits_and_their_document(tmp_path):
-    splits, test = made(SOURCE, tmp_path / "whole")
-    about, law = splits["train"].about, code.read_conditionals(test)
+    splits = drawn(code, SOURCE, tmp_path)
+    about, law = splits["train"].about, code.read_conditionals(tmp_path / "test.parquet")
     assert law.sites == [(1, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12, 13)]
     np.testing.assert_allclose(law.term_information()[:3], [0.2, 0.05, 0.05])
     assert law.couplings[3] == -1
@@ -156,9 +149,10 @@ def test_splits_and_their_document(tmp_path):
 
 
 def test_a_source_keeps_orders_and_scales_couplings(tmp_path):
-    whole, part = code.of(SOURCE), made(SOURCE | {"keep": [3], "scale": 0.5}, tmp_path / "part")
-    law = code.read_conditionals(part[1])
+    whole = code.of(SOURCE)
+    part = drawn(code, SOURCE | {"keep": [3], "scale": 0.5}, tmp_path)
+    law = code.read_conditionals(tmp_path / "test.parquet")
     assert law.sites == whole.sites
     assert law.couplings.tolist() == (whole.couplings * [0, 0.5, 0.5, 0]).tolist()
-    assert list(part[0]["test"].about["information"]) == ["3"]
+    assert list(part["test"].about["information"]) == ["3"]
     assert prod(law.means) == 0

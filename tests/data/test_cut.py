@@ -4,13 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from corpora import drawn
 from enumerated import all_states
 
 from manybody.data import cut, enumeration
 from manybody.data.cut import Cut
 from manybody.data.enumeration import chi_square, numbers
 from manybody.data.hamiltonian import Hamiltonian, coincident
-from manybody.io.sequences import Sequences
 
 LENGTH, COLOURS = 5, 3
 
@@ -94,9 +94,7 @@ def test_splits_and_their_losses(tmp_path):
         source="three-body", at=2, kept="interactions", seed=1,
         sequences=dict(train=500, validation=200, test=100),
     )  # fmt: skip
-    out = {split: tmp_path / f"{split}.parquet" for split in cut.SPLITS}
-    cut.make(source, "toy", [tmp_path / "hamiltonian.safetensors"], out)
-    train = Sequences.open(out["train"])
+    train = drawn(cut, source, tmp_path, [tmp_path / "hamiltonian.safetensors"])["train"]
     assert train.tokens.shape == (500, LENGTH)
     own, true = train.about["losses"]["own"], train.about["losses"]["planted"]
     assert own[0] < true[0]

@@ -83,17 +83,17 @@ def test_a_killed_download_goes_on(server, path):
     assert server.asked == [None, f"bytes={have}-"]
 
 
-def test_a_part_that_is_the_whole_file_is_taken(server, path):
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [(b"", [f"bytes={len(DATA)}-"]), (b"more", [f"bytes={len(DATA) + 4}-", None])],
+)
+def test_a_part_that_is_the_whole_file_is_taken_and_a_longer_one_starts_anew(
+    server, path, more, asked
+):
     path.parent.mkdir()
-    (path.parent / "text.txt.part").write_bytes(DATA)
+    (path.parent / "text.txt.part").write_bytes(DATA + more)
     assert get(server, path).read_bytes() == DATA
-    assert server.asked == [f"bytes={len(DATA)}-"]
-
-
-def test_a_part_longer_than_the_file_starts_anew(server, path):
-    path.parent.mkdir()
-    (path.parent / "text.txt.part").write_bytes(DATA + b"more")
-    assert get(server, path).read_bytes() == DATA
+    assert server.asked == asked
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def sparse(tmp_path, gaps=(4, 9), rows=14):
     return path, letters
 
 
-def test_sparse_columns_and_sequences_are_left_out_and_said(tmp_path):
+def test_sparse_columns_and_sequences_are_left_out_and_said_and_sites_keep_their_numbers(tmp_path):
     path, letters = sparse(tmp_path)
     found = read(path)
     assert found.about["left_out"] == dict(columns=2, sequences=14)
@@ -82,14 +82,9 @@ def test_sparse_columns_and_sequences_are_left_out_and_said(tmp_path):
         "2 columns left out, in which less than 70% of the sequences have a residue: 4, 9" in said
     )
     assert found.weights.sum() == found.about["effective"]
-
-
-def test_sites_keep_the_numbers_of_the_reference_record(tmp_path):
     # facebookresearch/esm#240: positions that were shifted by gaps and by columns left out
-    path, letters = sparse(tmp_path)
-    about = read(path).about
-    assert about["numbers"] == [101, 102, 103, 105, 106, None, 107, 109, 110, 111]
-    assert about["aligned"] == "".join(np.delete(letters[0], [3, 8]))
+    assert found.about["numbers"] == [101, 102, 103, 105, 106, None, 107, 109, 110, 111]
+    assert found.about["aligned"] == "".join(np.delete(letters[0], [3, 8]))
 
 
 def test_the_shares_can_be_changed(tmp_path):

@@ -5,21 +5,18 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from planted_pairs import planted
 
 from manybody.data import SourceError, pair_formats
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
 from manybody.measure import contacts
 from manybody.measure.known_contacts import read_contacts
 
 
-def planted(kind="rna", length=4):
-    rng = np.random.default_rng(7)
+def of_kind(kind="rna"):
     alphabet = pair_formats.COLOURS[kind]
-    colours = len(alphabet)
-    pairs = rng.normal(size=(length * (length - 1) // 2, colours, colours))
-    about = dict(alphabet=alphabet, gap=0, kind=kind)
-    return PairModel(rng.normal(size=(length, colours)), of_pairs(pairs, length), about)
+    return planted(4, len(alphabet), seed=7, about=dict(alphabet=alphabet, gap=0, kind=kind))
 
 
 def same(one, other):
@@ -30,7 +27,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("kind", ["rna", "protein"])
 def test_parameters_of_adabmdca_come_back(kind, tmp_path):
-    model = planted(kind)
+    model = of_kind(kind)
     pair_formats.write_adabmdca(tmp_path / "params.dat", model)
     found = pair_formats.read_model(tmp_path / "params.dat")
     assert same(found, model)
@@ -50,7 +47,7 @@ def test_numbers_are_colours_in_older_files_of_adabmdca(tmp_path):
 
 
 def test_the_raw_matrix_of_ccmpred_comes_back_but_for_fields_of_gaps(tmp_path):
-    model = planted("protein")
+    model = of_kind("protein")
     gauged = PairModel(model.fields - model.fields[:, :1], model.couplings, model.about)
     pair_formats.write_ccmpred(tmp_path / "raw.txt", model)
     found = pair_formats.read_model(tmp_path / "raw.txt")
@@ -66,11 +63,11 @@ def test_the_raw_matrix_of_ccmpred_comes_back_but_for_fields_of_gaps(tmp_path):
     given = model.couplings[1, 3, alphabet.index("W"), alphabet.index("V")]
     assert float(block[v]) == given
     with pytest.raises(Refusal, match="-ACGU; CCMpred has proteins alone"):
-        pair_formats.write_ccmpred(tmp_path / "rna.txt", planted())
+        pair_formats.write_ccmpred(tmp_path / "rna.txt", of_kind())
 
 
 def test_files_in_another_gauge_give_the_same_distribution(tmp_path):
-    model = planted()
+    model = of_kind()
     pair_formats.write_adabmdca(tmp_path / "zero-sum.dat", model.zero_sum())
     found = pair_formats.read_adabmdca(tmp_path / "zero-sum.dat")
     every = np.array(list(itertools.product(range(5), repeat=4)))
@@ -92,7 +89,7 @@ SPOILT = {
 @pytest.mark.parametrize("case", SPOILT)
 def test_a_spoilt_file_of_parameters_is_refused(case, tmp_path):
     path = tmp_path / "params.dat"
-    pair_formats.write_adabmdca(path, planted())
+    pair_formats.write_adabmdca(path, of_kind())
     path.write_text(SPOILT[case](path.read_text()))
     with pytest.raises(SourceError, match=r"params.dat cannot be read as a file of adabmDCA"):
         pair_formats.read_model(path)
@@ -100,7 +97,7 @@ def test_a_spoilt_file_of_parameters_is_refused(case, tmp_path):
 
 def test_a_short_file_of_ccmpred_is_refused(tmp_path):
     path = tmp_path / "raw.txt"
-    pair_formats.write_ccmpred(path, planted("protein"))
+    pair_formats.write_ccmpred(path, of_kind("protein"))
     whole = path.read_text()
     for text in (whole[: whole.index("# 2 3")], whole.replace("# 0 2", "# 0 3"), "1 2\n"):
         path.write_text(text)

@@ -1,23 +1,18 @@
 """The Potts model of a family, against its definition on all states."""
 
-import itertools
-
 import numpy as np
 import pytest
+from enumerated import all_states
+from planted_pairs import planted
+from safetensors.numpy import save_file
 
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel
 from manybody.io.atomic import ArtifactError
 
 
-def planted(length=4, vocabulary=3, seed=0):
-    rng = np.random.default_rng(seed)
-    pairs = rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
-    about = {"alphabet": "-AC", "gap": 0}
-    return PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), about)
-
-
-def states(model):
-    return np.array(list(itertools.product(range(model.vocabulary), repeat=model.length)))
+@pytest.fixture(scope="module")
+def model():
+    return planted(4, 3, about={"alphabet": "-AC", "gap": 0})
 
 
 def definition(model, tokens):
@@ -30,9 +25,8 @@ def definition(model, tokens):
     return total
 
 
-def test_scores_and_logits_are_those_of_the_definition():
-    model = planted()
-    every = states(model)
+def test_scores_and_logits_are_those_of_the_definition(model):
+    every = all_states(3, 4)
     expected = [definition(model, tokens) for tokens in every]
     np.testing.assert_allclose(model.scores(every), expected, atol=1e-12)
     # The logits of a site are log p of the states that differ there, up to what is the same.
@@ -47,7 +41,7 @@ def test_scores_and_logits_are_those_of_the_definition():
 
 def test_scores_of_many_sequences_are_those_of_single_ones():
     """More sequences than the loop takes at a time, in single precision as a fit leaves them."""
-    model = planted(length=9, vocabulary=21)
+    model = planted(9, 21)
     single = PairModel(*(part.astype(np.float32) for part in (model.fields, model.couplings)), {})
     tokens = np.random.default_rng(1).integers(0, 21, (5000, 9))
     for one in (model, single):
@@ -64,9 +58,8 @@ def test_scores_of_many_sequences_are_those_of_single_ones():
         model.scores(tokens + 1)
 
 
-def test_the_zero_sum_gauge_keeps_the_distribution():
-    model = planted()
-    centred, every = model.zero_sum(), states(model)
+def test_the_zero_sum_gauge_keeps_the_distribution(model):
+    centred, every = model.zero_sum(), all_states(3, 4)
     shift = model.scores(every) - centred.scores(every)
     np.testing.assert_allclose(shift, shift[0], atol=1e-12)
     for axis in (2, 3):
@@ -75,16 +68,14 @@ def test_the_zero_sum_gauge_keeps_the_distribution():
     np.testing.assert_allclose(centred.couplings, centred.couplings.transpose(1, 0, 3, 2))
 
 
-def test_norms_leave_out_the_gap_after_the_gauge():
-    model = planted()
+def test_norms_leave_out_the_gap_after_the_gauge(model):
     block = model.zero_sum().couplings[0, 2]
     assert model.norms()[0, 2] == pytest.approx(np.linalg.norm(block))
     assert model.norms(gap=0)[2, 0] == pytest.approx(np.linalg.norm(block[1:, 1:]))
     assert not model.norms().diagonal().any()
 
 
-def test_a_saved_model_is_read_as_it_was(tmp_path):
-    model = planted()
+def test_a_saved_model_is_read_as_it_was(model, tmp_path):
     model.save(tmp_path / "model.safetensors")
     found = PairModel.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(found.couplings, model.couplings)
@@ -93,8 +84,6 @@ def test_a_saved_model_is_read_as_it_was(tmp_path):
 
 
 def test_a_file_whose_tensors_do_not_fit_is_refused(tmp_path):
-    from safetensors.numpy import save_file
-
     path = tmp_path / "other.safetensors"
     wrong = {"fields": np.zeros((4, 3)), "couplings": np.zeros((5, 3, 3))}
     save_file(wrong, path, {"manybody": "{}"})

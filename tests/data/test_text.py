@@ -83,30 +83,29 @@ def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix, b
 LINES = "één\r\n\r\ntwo\r\n"
 
 
+READ = "één\n\ntwo\nthree"
+FEEDS = "one\x85 \u2028two\n\fthree"  # where there are line feeds nothing else ends a line
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "expected"),
     [
-        b"\xef\xbb\xbf" + LINES.encode() + b"\xef\xbb\xbfthree",
-        LINES.replace("two", "\ufefftwo").encode() + b"three",
+        (b"\xef\xbb\xbf" + LINES.encode() + b"\xef\xbb\xbfthree", READ),
+        (LINES.replace("two", "\ufefftwo").encode() + b"three", READ),
         *(
-            f"\ufeff{LINES}three".encode(f"utf-{n}-{order}")
+            (f"\ufeff{LINES}three".encode(f"utf-{n}-{order}"), READ)
             for n in (16, 32)
             for order in ("le", "be")
         ),
-        LINES.replace("\r\n", "\r").encode() + b"three",
-        *(LINES.replace("\r\n", end).encode() + b"three" for end in text.ENDS),
+        (LINES.replace("\r\n", "\r").encode() + b"three", READ),
+        *((LINES.replace("\r\n", end).encode() + b"three", READ) for end in text.ENDS),
+        (FEEDS.encode(), FEEDS),
     ],
 )
-def test_marks_and_line_ends_as_programs_write_them(tmp_path, content):
+def test_marks_and_line_ends_as_programs_write_them(tmp_path, content, expected):
     path = tmp_path / "mine.txt"
     path.write_bytes(content)
-    assert read(path) == "één\n\ntwo\nthree"
-
-
-def test_where_there_are_line_feeds_nothing_else_ends_a_line(tmp_path):
-    path = tmp_path / "mine.txt"
-    path.write_text("one\x85 \u2028two\n\fthree", encoding="utf-8")
-    assert read(path) == "one\x85 \u2028two\n\fthree"
+    assert read(path) == expected
 
 
 def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):

@@ -5,12 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from corpora import drawn
 from enumerated import all_states
 
 from manybody.data import tree
 from manybody.data.enumeration import chi_square, numbers
 from manybody.data.tree import Tree, random_rules
-from manybody.io.sequences import Sequences
 
 COLOURS = 3
 CASES = [(depth, level) for depth in (2, 3) for level in range(depth + 1)]
@@ -106,22 +106,15 @@ def test_random_rules_give_each_pair_one_parent():
     assert ((made > 0).sum(axis=(1, 2)) == 4).all()
 
 
-def made(source, folder):
-    folder.mkdir(exist_ok=True)
-    out = {split: folder / f"{split}.parquet" for split in tree.SPLITS}
-    tree.make(source, "toy", [], out)
-    return {split: Sequences.open(path) for split, path in out.items()}
-
-
 def test_splits_and_their_losses(tmp_path):
-    splits = made(SOURCE, tmp_path / "whole")
+    splits = drawn(tree, SOURCE, tmp_path / "whole")
     p, train = table_of(splits), splits["train"]
     assert train.tokens.shape == (400, 4)
     entropy, error = train.about["losses"]["entropy"]
     assert abs(entropy + (p[p > 0] * np.log(p[p > 0])).sum()) < 4 * error
     assert train.about["losses"]["masked"][0] == train.about["masked_by_level"][0]
     assert train.about["masked_by_level"][0] < train.about["masked_by_level"][2]
-    filtered = made({**SOURCE, "level": 2}, tmp_path / "filtered")
+    filtered = drawn(tree, {**SOURCE, "level": 2}, tmp_path / "filtered")
     least = filtered["train"].about["masked_by_level"]
     assert least[2] < least[0]
     assert train.about["rules"] == filtered["train"].about["rules"]

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+import time
 from contextlib import ExitStack
 
 import child
@@ -189,12 +190,13 @@ def test_the_lease_of_a_killed_writer_is_taken_over(tmp_path, holder):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_silent_lease_of_another_host_is_taken_over(tmp_path):
+@pytest.mark.parametrize("seen", [0, time.time() + 86_400], ids=["silent", "from the future"])
+def test_a_silent_lease_of_another_host_is_taken_over(tmp_path, seen):
     path = tmp_path / ".lease"
     path.write_text(json.dumps(FOREIGN))
     with pytest.raises(ArtifactError, match="elsewhere, job 7"), lease(tmp_path, wait=0):
         pass
-    os.utime(path, (0, 0))
+    os.utime(path, (seen, seen))
     with lease(tmp_path):
         assert json.loads(path.read_text())["host"] != "elsewhere"
 

@@ -4,16 +4,15 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from manybody import papers
 from manybody.data.kinds import KINDS
 from manybody.io import code_digest as digests
 from manybody.models import ARCHITECTURES
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow" / "scripts"
 THEORY = ROOT / "workflow" / "src" / "manybody" / "theory"
 THEORIES = [

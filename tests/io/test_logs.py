@@ -26,22 +26,18 @@ print("step 1")
             "[Errno 28] No space left on device: 'a'; ",
         ),
         ("ArtifactError('b.json was altered')", "models.n2: b.json was altered"),
+        ("KeyError('absent')", "KeyError: 'absent'"),
     ],
 )
-def test_a_refusal_is_its_sentence_after_the_path_of_the_entry(tmp_path, error, said):
+def test_a_refusal_is_its_sentence_after_the_path_of_the_entry_and_another_error_its_traceback(
+    tmp_path, error, said
+):
     log = tmp_path / "log"
     with child.start("-c", RAISE.format(f"raise {error}"), log) as process:
         printed, errors = process.communicate()
     assert (process.returncode, printed, errors) == (1, "", "")
-    first, last = log.read_text().splitlines()
+    first, *between, last = log.read_text().splitlines()
     assert first == "step 1"
     assert last.startswith(said)
-
-
-def test_any_other_error_keeps_its_traceback_once_in_the_log(tmp_path):
-    log = tmp_path / "log"
-    with child.start("-c", RAISE.format("{}['absent']"), log) as process:
-        printed, errors = process.communicate()
-    assert (process.returncode, printed, errors) == (1, "", "")
-    assert log.read_text().count("Traceback (most recent call last)") == 1
-    assert log.read_text().endswith("KeyError: 'absent'\n")
+    assert between[:1] == ["Traceback (most recent call last):"] * error.startswith("KeyError")
+    assert log.read_text().count("Traceback") == len(between[:1])

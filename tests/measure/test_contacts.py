@@ -8,7 +8,6 @@ import pytest
 
 from manybody.data import alignment, pair_gibbs as sampler, potts
 from manybody.data.hamiltonian import Hamiltonian
-from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.measure.contacts import (
     CONTACTS,
@@ -88,9 +87,6 @@ def test_tables_of_scores_come_back(tmp_path):
     assert frame[["i", "j"]].to_numpy()[[0, 1, -1]].tolist() == [[1, 2], [1, 3], [5, 6]]
     np.testing.assert_array_equal(as_matrix(frame, "score", 6), np.triu(scores) + np.triu(scores).T)
     np.testing.assert_array_equal(np.triu(as_matrix(frame, "apc", 6)), np.triu(apc(scores)))
-    (tmp_path / "c.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ArtifactError, match=r"c\.parquet is refused"):
-        CONTACTS.read(tmp_path / "c.parquet")
 
 
 def test_the_list_of_pairs_has_their_names_and_the_best_first(tmp_path):

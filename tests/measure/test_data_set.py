@@ -51,7 +51,7 @@ def head(folder):
 
 
 @pytest.mark.parametrize("kind", CORPORA)
-def test_a_card_says_what_the_clone_is(kind, tmp_path):
+def test_a_card_says_what_the_clone_is_and_tables_hold_its_tokens_and_text(kind, tmp_path):
     manifest, source = draw(tmp_path, {"made": {"documents": {"corpus": CORPORA[kind]}}})
     mb.save_dataset(manifest, tmp_path / "saved", source)
     about, words = head(tmp_path / "saved")
@@ -73,6 +73,15 @@ def test_a_card_says_what_the_clone_is(kind, tmp_path):
                          order="left-to-right", vocabulary=12, length=6)  # fmt: skip
     assert "/home" not in words
     assert ("mpmath" in words, "b" * 40 in words) == (kind == "pydocs", kind == "wikitext103")
+    for name in named:
+        expected = mb.read_sequences(manifest.parent / f"{name}.parquet").tokens
+        table = pq.read_table(tmp_path / "saved" / f"{name}.parquet")
+        assert table.schema == pa.schema(
+            [("tokens", pa.list_(pa.uint8(), 6)), ("text", pa.string())]
+        )
+        assert table["tokens"].to_pylist() == expected.tolist()
+        letters = ["".join(chr(97 + token) for token in row) for row in expected]
+        assert [text.replace(" ", "") for text in table["text"].to_pylist()] == letters
 
 
 def test_the_card_of_a_run_goes_with_its_clone_and_no_other(tmp_path):
@@ -85,20 +94,6 @@ def test_the_card_of_a_run_goes_with_its_clone_and_no_other(tmp_path):
         words = head(tmp_path / "saved")[1]
         said.append("n = 2, order 3, rank 8: the state after 20 sweeps (Metropolis" in words)
     assert said == [True, False]
-
-
-def test_a_data_set_holds_the_tokens_and_their_text(tmp_path):
-    manifest, source = draw(tmp_path, {"made": {"documents": {"corpus": CORPORA["file"]}}})
-    mb.save_dataset(manifest, tmp_path / "saved", source)
-    for name in ("sweep-5", "sweep-2", "starts"):
-        expected = mb.read_sequences(manifest.parent / f"{name}.parquet").tokens
-        table = pq.read_table(tmp_path / "saved" / f"{name}.parquet")
-        assert table.schema == pa.schema(
-            [("tokens", pa.list_(pa.uint8(), 6)), ("text", pa.string())]
-        )
-        assert table["tokens"].to_pylist() == expected.tolist()
-        letters = ["".join(chr(97 + token) for token in row) for row in expected]
-        assert [text.replace(" ", "") for text in table["text"].to_pylist()] == letters
 
 
 DRAWN = {  # of a Hamiltonian and of a tree

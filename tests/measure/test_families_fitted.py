@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from Bio.SeqUtils import seq3
+from planted_pairs import planted
 
 from manybody.data import SourceError, alignment, family as families
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
 from manybody.measure import contacts, family as measured, mutations
+from manybody.measure.known_contacts import of_brackets
 from manybody.report import family as page
 from manybody.training import pair_fit
 
@@ -126,15 +128,12 @@ def test_brackets_of_pairs_that_cross_and_share_sites():
     pairs = [(0, 9), (1, 8), (4, 12), (9, 14), (2, 11)]
     signs = measured.dot_bracket(pairs, 15)
     assert signs == "(({.[...)).}].."
-    from manybody.measure.known_contacts import of_brackets
-
     found = of_brackets("given", signs, 15)
     assert [tuple(pair) for pair in np.argwhere(np.triu(found))] == sorted(pairs[:3] + pairs[4:])
 
 
 def test_losses_are_those_of_conditionals_of_residues():
-    rng = np.random.default_rng(3)
-    model = PairModel(rng.normal(size=(3, 4)), of_pairs(rng.normal(size=(3, 4, 4)), 3), {})
+    model = planted(3, 4, seed=3)
     tokens = np.array([[1, 2, 3], [0, 1, 3]])
     losses = measured.residue_losses(model.logits(tokens), tokens)
     for row, loss in zip(tokens, losses, strict=True):

@@ -1,35 +1,24 @@
 """What generated sequences are: against all states of a small model."""
 
-import itertools
 import re
 
 import numpy as np
 import pytest
+from planted_pairs import law, planted
 
-from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.refusal import Refusal
 from manybody.measure import family_statistics
 
 REACHED = dict(reached=True, settled=64)
 
 
-def planted(length=5, vocabulary=3, about=None):
-    rng = np.random.default_rng(2)
-    pairs = 0.7 * rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
-    return PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), about or {})
-
-
-def law(model):
-    """All states and their probabilities."""
-    every = np.array(list(itertools.product(range(model.vocabulary), repeat=model.length)))
-    p = np.exp(model.scores(every))
-    return every, p / p.sum()
+SIZES = 5, 3, 0.7, 2  # of the planted model: L, |V|, scale of couplings, seed
 
 
 @pytest.mark.parametrize("sites", [(1,), (3, 0), (0, 2, 4)])
 def test_connected_statistics_are_centred_moments_of_the_law(sites):
-    model = planted()
-    every, p = law(model)
+    model = planted(*SIZES)
+    every, p, _ = law(model)
     found = family_statistics.connected(every, p, 3, sites)
     centred = [(every[:, [i]] == np.arange(3)) * 1.0 for i in sites]
     if len(sites) > 1:
@@ -41,8 +30,8 @@ def test_connected_statistics_are_centred_moments_of_the_law(sites):
 
 @pytest.mark.long
 def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
-    model = planted()
-    every, p = law(model)
+    model = planted(*SIZES)
+    every, p, _ = law(model)
     rng = np.random.default_rng(0)
     sample = every[rng.choice(len(every), 40_000, p=p)]
     table, points = family_statistics.compared(every, sample, 3, p)
@@ -61,8 +50,8 @@ def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
 
 @pytest.mark.long
 def test_the_log_likelihood_is_that_of_all_states(monkeypatch):
-    model = planted()
-    every, p = law(model)
+    model = planted(*SIZES)
+    every, p, _ = law(model)
     weights = np.random.default_rng(1).uniform(size=len(every))
     seen = (every, np.ones(len(every)))  # all colours alike
     monkeypatch.setattr(family_statistics, "TEMPERATURES", (50, 100))
@@ -115,15 +104,15 @@ UNREACHED = {
 def test_no_sequences_are_drawn_from_a_model_short_of_its_target(case):
     about, said = UNREACHED[case]
     with pytest.raises(Refusal, match=f"{said} sequences are drawn from"):
-        family_statistics.generate(planted(about=about), 10)
+        family_statistics.generate(planted(*SIZES, about=about), 10)
     with pytest.raises(Refusal, match="found 10 sequences of 0 sweeps"):
-        family_statistics.generate(planted(about=about), 10, 0)
+        family_statistics.generate(planted(*SIZES, about=about), 10, 0)
 
 
 @pytest.mark.long
 def test_new_sequences_follow_the_law_and_mix():
-    model = planted(about={"boltzmann": REACHED})
-    every, p = law(model)
+    model = planted(*SIZES, about={"boltzmann": REACHED})
+    every, p, _ = law(model)
     tokens, mixing = family_statistics.generate(model, 20_000, seed=1)
     found = np.bincount(np.ravel_multi_index(tuple(tokens.T), (3,) * 5), minlength=3**5) / 20_000
     assert abs(found - p).max() < 5 * np.sqrt(p.max() / 20_000)

@@ -123,11 +123,6 @@ def test_what_means_something_else_is_refused(text, message, tmp_path):
         listed_pairs(text, tmp_path)
 
 
-def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(SourceError, match=r"no such file: .*nowhere\.csv"):
-        read_contacts(tmp_path / "nowhere.csv", 4)
-
-
 # --- Structures ----------------------------------------------------------------------------------
 
 THREE = dict(

@@ -6,10 +6,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from planted_pairs import planted
 
 from manybody.data import SourceError, profile
 from manybody.data.family import read
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
 from manybody.measure import mutations
 
@@ -22,8 +23,7 @@ ABOUT = dict(
 
 @pytest.fixture
 def model():
-    rng = np.random.default_rng(5)
-    return PairModel(rng.normal(size=(5, 5)), of_pairs(rng.normal(size=(10, 5, 5)), 5), ABOUT)
+    return planted(5, 5, seed=5, about=ABOUT)
 
 
 def score(model, letters):
@@ -169,23 +169,22 @@ def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
         mutations.effects(model, other)
 
 
-@pytest.mark.parametrize("mutant", ["A11", "11C", "A11C;G13A", "A11C:A11G", "nan"])
-def test_a_mutant_of_another_form_is_refused_with_its_line(mutant, model, tmp_path):
-    path = written(tmp_path / "t.csv", ["A11C", mutant])
-    with pytest.raises(SourceError, match=r"t.csv, line 3: found mutant .*A24G"):
-        mutations.effects(model, path)
-
-
 TABLES = {
     "mutant\tscore\nA11C\t1\n": r"not found: \['DMS_score'\]; expected a table with columns mutant",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
     "mutant,DMS_score\n": "it has no rows",
+    **{
+        f"mutant,DMS_score\nA11C,0\n{mutant},1\n": r"t.csv, line 3: found mutant .*A24G"
+        for mutant in ("A11", "11C", "A11C;G13A", "A11C:A11G", "nan")
+    },
 }
 
 
 @pytest.mark.parametrize("text", TABLES)
-def test_a_table_without_mutants_or_scores_is_refused(text, model, tmp_path):
+def test_a_table_without_mutants_or_scores_and_a_mutant_of_another_form_are_refused(
+    text, model, tmp_path
+):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(SourceError, match=TABLES[text]):
         mutations.effects(model, tmp_path / "t.csv")

@@ -1,24 +1,17 @@
 """What holds for every figure: its module, what importing it loads, and its caption."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
+import child
 import pytest
-from configs import load
+from configs import figures, load
 from docutils.core import publish_parts
 from docutils.utils import SystemMessage
 from snakemake.utils import update_config
 
 from manybody import papers
 from manybody.papers.figure import own_texts
-from manybody.pipeline.check import check, take_away
-from manybody.pipeline.figures import Figures
-from manybody.pipeline.paths import Paths
-from manybody.pipeline.sources import Sources
 
-ROOT = Path(__file__).resolve().parents[2]
 FIGURES = [(paper, figure) for paper in papers.PAPERS for figure in papers.figures(paper)]
 CONFIGS = (
     (),
@@ -65,18 +58,14 @@ def test_importing_every_figure_loads_nothing_heavy():
         "for name in every: importlib.import_module(name)\n"
         f"print(*[name for name in {HEAVY} if name in sys.modules and name not in before])"
     )
-    environment = {"PYTHONPATH": str(ROOT / "workflow" / "src"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []
+    assert child.run("-c", program).split() == []
 
 
 def test_keys_of_the_demo_are_those_of_the_files_of_a_job():
     """Each figure's job gets one file for each of its distinct keys, by kind."""
-    figures = of_config()
-    for name in figures.names():
-        found = figures.inputs(*name)
+    demo = figures(load())
+    for name in demo.names():
+        found = demo.inputs(*name)
         assert all(path for paths in found.values() for path in paths), name
         assert found, name
 
@@ -84,15 +73,9 @@ def test_keys_of_the_demo_are_those_of_the_files_of_a_job():
 # --- Captions -------------------------------------------------------------------------------------
 
 
-def of_config(*overlays, config=None) -> Figures:
-    config = config or load(*overlays)
-    take_away(config)
-    paths, checked = Paths(config), check(config)
-    return Figures(paths, Sources(paths, checked), checked)
-
-
-def captions(figures: Figures) -> dict[str, str]:
-    return {"/".join(name): figures.caption(*name) for name in figures.names()}
+def captions(config: dict) -> dict[str, str]:
+    every = figures(config)
+    return {"/".join(name): every.caption(*name) for name in every.names()}
 
 
 def faults(text: str) -> list[str]:
@@ -117,7 +100,7 @@ def faults(text: str) -> list[str]:
 
 @pytest.mark.parametrize("overlays", CONFIGS, ids=lambda names: "+".join(names) or "default")
 def test_captions_are_short_and_rendered_as_they_are_meant(overlays):
-    found = captions(of_config(*overlays))
+    found = captions(load(*overlays))
     assert found
     assert {name: faults(text) for name, text in found.items() if faults(text)} == {}
 
@@ -126,7 +109,7 @@ def test_captions_name_no_corpus_that_is_not_in_use():
     config = load()
     config["corpora"]["letters"] = OWN
     config["sources"]["docs"]["corpus"] = "letters"
-    found = captions(of_config(config=config))
+    found = captions(config)
     assert not [name for name, text in found.items() if "pydocs" in text]
     assert "letters" in found["simplicity/fig4"]
     for figure in ("fig4", "spectrum", "table1"):
@@ -140,11 +123,11 @@ def test_of_many_files_some_are_named():
     update_config(config, {"corpora": {"many": many}})
     config["sources"]["docs"]["corpus"] = "many"
     assert own_texts(config) == {"many": "a_.txt, b.txt, c.txt and 2 more"}
-    assert not any(map(faults, captions(of_config(config=config)).values()))
+    assert not any(map(faults, captions(config).values()))
 
 
 def test_a_text_that_no_figure_is_made_of_is_not_named():
     config = load()
     config["corpora"]["docs"] = OWN
     config["sources"]["aside"] = config["sources"]["docs"] | {"corpus": "docs"}
-    assert not [text for text in captions(of_config(config=config)).values() if "Text " in text]
+    assert not [text for text in captions(config).values() if "Text " in text]

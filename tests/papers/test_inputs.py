@@ -38,11 +38,11 @@ PART = {
 }  # fmt: skip
 POTTS = {
     "source": "potts", "optimum": "true",
-    "runs": [{"label": "free", "candidates": ["slow", "fast"], "seeds": [0, 1], "longer": "long"}],
+    "runs": [{"label": "free", "candidates": ["slow", "fast"], "seeds": [0, 1]}],
     "interpolation": [{"a": 0, "candidates": ["a0"], "seeds": [3]}],
 }  # fmt: skip
 MAPS = [f"potts/{model}/{seed}" for model in ("slow", "fast") for seed in (0, 1)]
-REST = [f"potts/{run}" for run in ("a0/3", "true/0", "long/0", "long/1")]
+REST = [f"potts/{run}" for run in ("a0/3", "true/0")]
 CONTACTS = {"source": "family", "model": "map", "seed": 2}
 
 

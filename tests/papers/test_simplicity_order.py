@@ -9,7 +9,7 @@ import pytest
 from configs import load
 from enumerated import all_states
 
-from manybody.data.code import CodeLaw
+from manybody.data import code
 from manybody.io import sequences, tables as stored
 from manybody.io.manifest import write_manifest
 from manybody.measure import order_times
@@ -100,15 +100,13 @@ def test_students_that_learn_nothing_leave_all_undecided():
 
 def logs_of(law, shares):
     """Log conditionals (2^L, L, 2) of a student that has these shares of each coupling."""
-    student = CodeLaw(law.sites, shares * law.couplings, law.length)
+    student = code.CodeLaw(law.sites, shares * law.couplings, law.length)
     return student.log_conditionals(all_states(2, law.length))
 
 
 @pytest.mark.parametrize("keep", [None, [2], [3]])
 @pytest.mark.parametrize("scale", [0.25, 1.0])
 def test_losses_on_clones_are_those_of_all_states(keep, scale):
-    from manybody.data import code
-
     law, clone = code.of(LAW), code.of(LAW | {"keep": keep, "scale": scale})
     shares = np.array([[0.0, 0.0], [0.4, 0.9], [1.3, 1.0]])
     states = all_states(2, law.length)
@@ -129,8 +127,6 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     config["sources"]["code-12"] |= LAW | {"length": 6}
     names = ["pairs", "triples", "weak", "drawn"]
     laws = [LAW | part for part in ({"keep": [2]}, {"keep": [3]}, {"scale": 0.25}, {"scale": 0.5})]
-    from manybody.data import code
-
     # A clone of a generator, which is known by its sequences alone.
     tokens = code.of(laws[-1]).sample(20_000, np.random.default_rng(3))
     sequences.write(tmp_path / "sweep-7.parquet", tokens, 2, {})

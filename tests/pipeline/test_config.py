@@ -289,20 +289,6 @@ def test_few_heads_of_a_family_are_those_of_its_fit(config):
         assert config["models"]["few"]["heads"] == 4
 
 
-@pytest.mark.parametrize(
-    ("path", "gone"),
-    [("potts", "potts"), ("potts.fig3", "fig3"), ("simplicity.fig4.norm", "norm")],
-)
-def test_null_takes_a_paper_a_figure_or_a_key_of_one_away(config, path, gone):
-    put(config["figures"], path, None)
-    take_away(config)
-    check(config)
-    parent = config["figures"]
-    for key in path.split(".")[:-1]:
-        parent = parent[key]
-    assert gone not in parent
-
-
 def test_inside_an_entry_null_is_a_value(config):
     assert config["models"]["potts-free"]["rank"] is None
     put(config, "models.n2.rank", None)
@@ -334,6 +320,9 @@ TEXT = "corpus: null, vocabulary: null, length: null, end_of_document: null"
             "sources.potts.colours.gaussian",
         ),
         (FAMILY % TEXT, "sources.docs.corpus"),
+        ("figures: {potts: null}", "figures.potts"),
+        ("figures: {potts: {fig3: null}}", "figures.potts.fig3"),
+        ("figures: {simplicity: {fig4: {norm: null}}}", "figures.simplicity.fig4.norm"),
     ],
 )
 def test_null_takes_back_what_may_be_left_out_or_is_of_another_kind(config, overlay, path):

@@ -3,17 +3,16 @@
 import copy
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 import yaml
 from configs import load
 from hypothesis import HealthCheck, given, settings, strategies as st
+from repository import ROOT
 from snakemake.utils import update_config
 
 from manybody.pipeline.check import ConfigError, check
 
-ROOT = Path(__file__).resolve().parents[2]
 # Mappings whose keys are names that the user gives.
 NAMES = re.compile(
     r"|corpora|sources|models|clones|evaluations|spectra|theory|curves|figures(\.[^.]+)?"

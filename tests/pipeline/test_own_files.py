@@ -55,16 +55,14 @@ def test_braces_in_a_path_are_refused(tmp_path):
         ({"vocabulary": 400}, r"sources\.mine\.vocabulary: found 400; expected less than 359"),
     ],
 )
-def test_a_text_that_is_too_short_is_refused(tmp_path, sizes, said):
+def test_a_text_that_is_too_short_is_refused_and_one_that_is_long_enough_is_not(
+    tmp_path, sizes, said
+):
     (tmp_path / "mine.txt").write_text("x" * 101)
-    asked = sources(own_text([str(tmp_path / "mine.txt")], **sizes))
+    files = [str(tmp_path / "mine.txt")]
     with pytest.raises(ConfigError, match=said):
-        asked.documents("mine", "train")
-
-
-def test_a_text_that_is_long_enough_is_not(tmp_path):
-    (tmp_path / "mine.txt").write_text("x" * 101)
-    asked = sources(own_text([str(tmp_path / "mine.txt")], length=34, vocabulary=358))
+        sources(own_text(files, **sizes)).documents("mine", "train")
+    asked = sources(own_text(files, length=34, vocabulary=358))
     assert asked.documents("mine", "test") == "results/corpora/mine/test.parquet"
 
 

@@ -4,7 +4,6 @@ import csv
 from types import SimpleNamespace
 
 import pytest
-import torch
 from configs import load
 from snakemake.utils import update_config
 
@@ -14,7 +13,7 @@ from manybody.io.atomic import read_json
 from manybody.models import linear
 from manybody.pipeline import price, probe
 from manybody.pipeline.price import PEAK, SHARES, Asked
-from manybody.pipeline.probe import Prices, Probe, operations, up_to
+from manybody.pipeline.probe import Prices, Probe, up_to
 
 BERT = dict(
     architecture="bert", vocabulary=30, length=8, layers=3, heads=2, width=16, mlp=32
@@ -26,11 +25,6 @@ RECIPE = dict(
 )  # fmt: skip
 START = 2.5
 SIZES = {"text": {"vocabulary": 20, "length": 8}, "spins": {"vocabulary": 20, "length": 20}}
-
-
-def test_operations_of_a_product():
-    first, second = torch.randn(3, 5), torch.randn(5, 7)
-    assert operations(lambda: first @ second) == 2 * 3 * 5 * 7
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50, 10**6])

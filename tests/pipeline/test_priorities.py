@@ -6,22 +6,13 @@ import configs
 import pytest
 
 from manybody.papers.inputs import Displacements, Trained
-from manybody.pipeline.check import ConfigError, check
-from manybody.pipeline.figures import Figures
+from manybody.pipeline.check import ConfigError
 from manybody.pipeline.jobs import DRAWN_FIRST, OF_CLONES, Jobs
-from manybody.pipeline.paths import Paths
-from manybody.pipeline.sources import Sources
-
-
-def figures(*overlays: str) -> Figures:
-    config = configs.load(*overlays)
-    paths, checked = Paths(config), check(config)
-    return Figures(paths, Sources(paths, checked), checked)
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return figures()
+    return configs.figures(configs.load())
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import sys
 
 import own_models
 import pytest
-import torch
 
 from manybody import command
 from manybody.io.progress import Progress
@@ -25,14 +24,8 @@ def masked(tmp_path, monkeypatch):
     return tmp_path
 
 
-def pickled(folder):
-    torch.save({}, folder / "bert/pytorch_model.bin")
-    (folder / "bert/model.safetensors").unlink()
-
-
 CASES = {
     "no such folder": (lambda f: (f / "bert").rename(f / "brt"), "found bert, which is no folder"),
-    "pickled weights": (pickled, "index.json but only pytorch_model.bin"),
     "code": (
         lambda f: own_models.edit(f / "bert", auto_map={"AutoModelForMaskedLM": "m.M"}),
         "asks for code of its own",

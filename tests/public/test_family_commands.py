@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from planted_pairs import planted
 
 import manybody as mb
 from manybody import command
 from manybody.data import pair_formats
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel
 
 ROWS = ("AC-GU", "ACCGU", "GCAGU", "AUAGC", "GC-AU", "ACAGU")
 
@@ -16,13 +17,11 @@ ROWS = ("AC-GU", "ACCGU", "GCAGU", "AUAGC", "GC-AU", "ACAGU")
 def folder(tmp_path, monkeypatch):
     """A folder `own` as `manybody family` makes it, and the model as a file of adabmDCA."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(3)
     about = dict(
         alphabet="-ACGU", gap=0, kind="rna", aligned="AC-GU", numbers=[3, 4, None, 5, 6],
         reference="one/3-6", boltzmann=dict(reached=True, settled=8),
     )  # fmt: skip
-    couplings = of_pairs(0.3 * rng.normal(size=(10, 5, 5)), 5)
-    model = PairModel(rng.normal(size=(5, 5)), couplings, about)
+    model = planted(5, 5, 0.3, 3, about)
     model.save(tmp_path / "own" / "model.safetensors")
     pair_formats.write_adabmdca(tmp_path / "other.dat", model)
     rows = "".join(f">s{n}\n{row}\n" for n, row in enumerate(ROWS))

@@ -2,14 +2,13 @@
 
 import csv
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from manybody.papers import claims
 from schemas import results
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORD = claims.Claim(
     "potts/fig3/peak",
     "A | b",

@@ -52,28 +52,25 @@ def test_the_growths_of_samples_are_those_of_the_sum():
     assert (np.abs(values.mean(axis=0) - weak_recovery(Setting(1.0)).eigenvalue) < 4 * error).all()
 
 
-@pytest.mark.parametrize("regulariser", [0.0, 1e-3])
-def test_layer_1_starts_where_its_growth_makes_up_for_alpha(regulariser):
-    setting = Setting(1.0, regulariser=regulariser)
-    weak = weak_recovery(setting)
-    found = thresholds.second_layer(setting, 512, np.random.SeedSequence(4).spawn(6), weak)
-    (_, alpha), (_, error) = mean_error(found)
-    expected = 0.7396 if regulariser else 0.7194
-    assert abs(alpha - expected) < 3.5 * error + 0.003
-    assert error < 0.02
-
-
 @pytest.mark.parametrize(
-    ("skip", "alpha_1", "tail"),
-    [(0.5, 0.7189, 0.0550), (1.0, 0.7194, 0.0263), (2.0, 0.7201, 0.0102), (3.0, 0.7213, 0.0053)],
+    ("skip", "regulariser", "alpha_1", "tail"),
+    [
+        (0.5, 0.0, 0.7189, 0.0550),
+        (1.0, 0.0, 0.7194, 0.0263),
+        (2.0, 0.0, 0.7201, 0.0102),
+        (3.0, 0.0, 0.7213, 0.0053),
+        (1.0, 1e-3, 0.7396, None),  # of which no V22 is given
+    ],
 )
-def test_layer_1_starts_where_the_specification_says_at_every_skip(skip, alpha_1, tail):
-    setting = Setting(skip)
+def test_layer_1_starts_where_the_specification_says(skip, regulariser, alpha_1, tail):
+    setting = Setting(skip, regulariser=regulariser)
     given = setting, 512, np.random.SeedSequence(4).spawn(6), weak_recovery(setting)
     (q, alpha), (q_error, error) = mean_error(thresholds.second_layer(*given))
     assert abs(alpha - alpha_1) < 3 * error + 0.003
-    assert abs(1 - q - tail) < 3 * q_error + 0.05 * tail
-    assert q_error < 0.05 * tail
+    assert error < 0.02
+    if tail is not None:
+        assert abs(1 - q - tail) < 3 * q_error + 0.05 * tail
+        assert q_error < 0.05 * tail
 
 
 @pytest.mark.long
@@ -129,7 +126,7 @@ def test_differences_of_alpha_1_are_paired_over_scramblings():
     difference. Errors of two independent thresholds would be several times as large."""
     entry = dict(activation="softmax", skips=[0.9, 1.0, 1.1], regulariser=0.0, tolerance_1=1e-6)
     frame, _ = thresholds.compute(entry | dict(points=64, scrambles=6, seed=3, threads=1))
-    frame = frame.set_index(["quantity", "series", "x"])
+    frame = frame.set_index(["quantity", "series", "x"]).sort_index()
     assert not frame.loc["converged", "y"].any()  # to a millionth
     for c in (0.9, 1.1):
         apart = frame.loc[("alpha_1 difference", "c = 1", c)]

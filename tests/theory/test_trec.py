@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tokenizers import BertWordPieceTokenizer
 
 from manybody.theory.multi_index import questions, trec
 
@@ -115,33 +116,37 @@ def test_questions_are_read_with_their_coarse_classes(written):
     assert len(found.texts) == len(found.labels) == 30
 
 
+THIRD = "bad.label, line 3: (?=.*expected)found .*"
+
+
 @pytest.mark.parametrize(
-    ("line", "named"),
+    ("lines", "said"),
     [
-        ("DESK:manner How ?", "'DESK:manner'.*ABBR, DESC, ENTY, HUM, LOC, NUM"),
-        ("desc:manner How ?", "'desc:manner'"),
-        ("How did it go ?", "'How'"),
-        ("DESC How did it go ?", "'DESC How did it go \\?'"),
-        ("DESC: How did it go ?", "'DESC: How"),
-        ("DESC:manner", "'DESC:manner'"),
+        *(
+            (f"NUM:date When ?\n\n{line}\n", THIRD + named)
+            for line, named in (
+                ("DESK:manner How ?", "'DESK:manner'.*ABBR, DESC, ENTY, HUM, LOC, NUM"),
+                ("desc:manner How ?", "'desc:manner'"),
+                ("How did it go ?", "'How'"),
+                ("DESC How did it go ?", "'DESC How did it go \\?'"),
+                ("DESC: How did it go ?", "'DESC: How"),
+                ("DESC:manner", "'DESC:manner'"),
+            )
+        ),
+        ("\n\n", r"questions: .*bad\.label.*no question"),
     ],
 )
-def test_a_bad_line_is_refused_with_file_line_and_what_was_expected(tmp_path, line, named):
+def test_a_bad_line_and_a_file_without_questions_are_refused(tmp_path, lines, said):
     path = tmp_path / "bad.label"
-    path.write_text(f"NUM:date When ?\n\n{line}\n")
-    with pytest.raises(ValueError, match=f"bad.label, line 3: (?=.*expected)found .*{named}"):
+    path.write_text(lines)
+    with pytest.raises(ValueError, match=said):
         questions.read(path)
 
 
-def test_a_file_without_questions_is_refused(tmp_path):
-    (tmp_path / "empty.label").write_text("\n\n")
-    with pytest.raises(ValueError, match=r"questions: .*empty\.label.*no question"):
-        questions.read(tmp_path / "empty.label")
-
-
-def test_a_vocabulary_of_bert_marks_cuts_and_pads(tmp_path):
+def test_a_vocabulary_of_bert_marks_cuts_and_pads_and_so_does_a_saved_tokenizer(tmp_path):
     texts = ["What did HAWAII ?", "how how how how how how", "serfdom"]
-    found = questions.tokenise(texts, 6, tokenizer_file(tmp_path), None)
+    path = tokenizer_file(tmp_path)
+    found = questions.tokenise(texts, 6, path, None)
     assert found.ids.tolist() == [
         [2, 5, 7, 9, 8, 3],
         [2, 6, 6, 6, 6, 3],
@@ -150,22 +155,12 @@ def test_a_vocabulary_of_bert_marks_cuts_and_pads(tmp_path):
     assert found.about["vocabulary"] == len(VOCABULARY)
     assert found.about["from"] == "file"
     assert found.about["file"] == "vocab.txt"
-
-
-def test_a_saved_tokenizer_gives_what_the_vocabulary_gives(tmp_path):
-    from tokenizers import BertWordPieceTokenizer
-
-    path = tokenizer_file(tmp_path)
     saved = BertWordPieceTokenizer(str(path), lowercase=True)
     saved.enable_truncation(4)  # what a file asks for gives way to the entry
     saved.enable_padding(length=9)
     saved.save(str(tmp_path / "tokenizer.json"))
-    texts = ["What did HAWAII ?", "how how how how how how", "serfdom"]
-    first, second = (
-        questions.tokenise(texts, 6, tmp_path / name, None).ids
-        for name in ("vocab.txt", "tokenizer.json")
-    )
-    np.testing.assert_array_equal(first, second)
+    again = questions.tokenise(texts, 6, tmp_path / "tokenizer.json", None)
+    np.testing.assert_array_equal(again.ids, found.ids)
 
 
 def test_a_trained_tokenizer_keeps_the_text_and_ends_and_pads_with_its_marker(written):

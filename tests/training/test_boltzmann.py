@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from enumerated import all_states
+from planted_pairs import law
 from scipy.optimize import minimize
 
 from manybody.data.pair_model import PairModel, of_pairs
@@ -31,15 +32,10 @@ def uncoupled() -> PairModel:
     return PairModel(0 * planted().fields, 0 * planted().couplings, planted().about)
 
 
-def law(model: PairModel) -> np.ndarray:
-    scores = model.scores(STATES)
-    return np.exp(scores - np.logaddexp.reduce(scores))
-
-
 @pytest.fixture(scope="module")
 def weights() -> np.ndarray:
     """How often each state is in the data: as if it were sampled without noise."""
-    return 1e6 * law(planted())
+    return 1e6 * law(planted())[1]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +68,7 @@ def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
     fields, couplings = np.log(sites), np.zeros(pairs.shape, np.float32)
     for turn in range(300):
         model = PairModel(fields, of_pairs(couplings, LENGTH), {})
-        found, sampled = frequencies(STATES, COLOURS, law(model))
+        found, sampled = frequencies(STATES, COLOURS, law(model)[1])
         given = (pairs - outer).astype(np.float32), sampled, sites, found
         before = fields.copy(), couplings.copy()
         sums = step(couplings, fields, *given, 0.3, RIDGE, 0.05)
@@ -115,7 +111,7 @@ def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(
     assert set(about["starts"]) == {"data", "uniform colours"}
     connected = []
     new = sample(learned, 20_000, 50, 2, label="")
-    for these, shares in ((tokens, None), (new, None), (STATES, law(model))):
+    for these, shares in ((tokens, None), (new, None), (STATES, law(model)[1])):
         sites, pairs = frequencies(these, COLOURS, shares)
         connected.append(pairs - sites[FIRST][:, :, None] * sites[SECOND][:, None, :])
     x, y, true = (each.ravel() for each in connected)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks.inverse_potts import fit_sparse
 from manybody.data import gauge, pair_gibbs, potts
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import sequences, tables
@@ -256,18 +255,6 @@ def test_a_curve_has_what_the_figure_reads(paths, tmp_path):
     pd.testing.assert_series_equal(
         values["test loss"] - optimum, values["excess loss"], check_names=False
     )
-
-
-def test_a_penalty_sets_couplings_to_zero_that_are():
-    counted = pl.Counted(planted(2000, 1), COLOURS)
-    apart = (RING == 0) & ~np.eye(LENGTH, dtype=bool)
-    dense, sparse = pl.fit_heads(counted), fit_sparse(counted, 1e-2)
-    assert (dense.model.attention[0][apart] != 0).all()
-    assert (sparse.model.attention[0][apart] == 0).sum() > 6
-    one, two = (dict(curves.errors(fit.model.attention[0], LAW)) for fit in (dense, sparse))
-    assert two["score correlation"] > one["score correlation"]
-    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
-    assert sparse.loss == pytest.approx(mean, rel=1e-12)
 
 
 # --- The default setting of the specification -----------------------------------------------------

@@ -4,16 +4,16 @@ Both samplers make the same moves: the same model, start, positions and uniform 
 are random, scaled so that the logits vary by `SPREAD` nats with the context; the output bias is
 Zipf's law with the exponent at which two independent draws agree with probability `AGREEMENT`, and
 starts are drawn from it. So about as many proposals equal the current token as on text, which
-costs neither sampler an energy, and some of the others are refused; the log says how many.
+costs neither sampler an energy, and some of the others are refused.
 """
 
-import logging
 import statistics
 import time
 from itertools import chain
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
 
 from benchmarks.harness import peak_flops, row
 from benchmarks.naive import NaiveSampler
@@ -23,7 +23,6 @@ from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
 
-log = logging.getLogger(__name__)
 AGREEMENT = 0.5
 SPREAD = 0.5
 
@@ -88,7 +87,7 @@ def operations(sizes: dict, energy: str) -> int:
 def _rows(name: str, energy: str, threads: int) -> list[dict]:
     description, count, steps, blocks = CASES[name]
     model, initial = realistic(description, count)
-    rates, alike, taken = ([], []), [], []
+    rates, alike = ([], []), []
     # Block 0 warms both up, but where a single step takes a minute. Each block starts anew: chains
     # that move for long get colder than text.
     warm = steps > 1
@@ -108,12 +107,7 @@ def _rows(name: str, energy: str, threads: int) -> list[dict]:
             rates[0].append(count * steps / (end - middle))
             rates[1].append(count * steps / (middle - begin))
             alike.append(record.same.sum() / record.same.size / steps)
-            taken.append(record.accepted.sum() / max(count * steps - record.same.sum(), 1))
     ours, baseline = (statistics.median(rate) for rate in rates)
-    log.info(
-        "%s, %s: %.2f of the proposals equal the token, %.2f of the others accepted",
-        name, energy, statistics.mean(alike), statistics.mean(taken),
-    )  # fmt: skip
     what = name if energy == "raw" else f"{name} {energy}"
     rows = [row(what, ours, baseline, "chain-steps/s", threads)]
     if counted := operations(description, energy):
@@ -149,12 +143,11 @@ def realistic(
 def zipf(vocabulary: int, agreement: float) -> np.ndarray:
     """Probabilities (|V|,) of Zipf's law under which two draws agree with that probability."""
     ranks = np.arange(1, vocabulary + 1, dtype=np.float64)
-    low, high = 0.0, 10.0
-    for _ in range(60):
-        exponent = (low + high) / 2
-        probabilities = ranks**-exponent / (ranks**-exponent).sum()
-        low, high = (exponent, high) if (probabilities**2).sum() < agreement else (low, exponent)
-    return probabilities
+
+    def law(exponent: float) -> np.ndarray:
+        return ranks**-exponent / (ranks**-exponent).sum()
+
+    return law(brentq(lambda exponent: (law(exponent) ** 2).sum() - agreement, 0, 10))
 
 
 def _numbers(block: int, count: int, length: int, steps: int) -> tuple[np.ndarray, np.ndarray]:

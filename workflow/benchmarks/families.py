@@ -14,6 +14,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.harness import row, timed
+from benchmarks.inverse_potts import dense
 from manybody.data.pair_model import PairModel
 from manybody.io.devices import torch_threads
 from manybody.sampling import pair_chains
@@ -37,13 +38,8 @@ def measure() -> list[dict]:
 
 def planted(length: int, vocabulary: int, sequences: int) -> np.ndarray:
     """Tokens (N, L) of a Potts model with a coupled pair a site and fields that prefer a colour."""
-    rng = np.random.default_rng(4)
-    couplings = np.zeros((length, length, vocabulary, vocabulary))
-    for i, j in rng.choice(length, (length, 2)):
-        if i != j:
-            couplings[i, j] = rng.normal(size=(vocabulary, vocabulary))
-            couplings[j, i] = couplings[i, j].T
-    fields = 1.5 * rng.normal(size=(length, vocabulary))
+    couplings = dense(length, vocabulary, length, 4)
+    fields = 1.5 * np.random.default_rng(4).normal(size=(length, vocabulary))
     return pair_chains.sample(PairModel(fields, couplings, {}), sequences, SWEEPS, 5)
 
 

@@ -1,5 +1,6 @@
 """What measurements share: rows, medians of alternating blocks, and processes of their own."""
 
+import json
 import os
 import resource
 import statistics
@@ -65,3 +66,8 @@ def said(module: str, *arguments: str, first: tuple[str, ...] = (), **environmen
         text=True,
         env=os.environ | {"PYTHONPATH": found} | environment,
     ).stdout
+
+
+def told(module: str, *arguments: str, **environment: str) -> list[dict]:
+    """The rows that such a process prints as JSON on its last line."""
+    return json.loads(said(module, *arguments, **environment).splitlines()[-1])

@@ -9,9 +9,8 @@ centred logits g and |.| their norm under mu (docs/science/controls.md, section 
     M_1 = sum_T |T| |ĝ(T)|^2,  M_2 = sum_T C(|T|, 2) |ĝ(T)|^2,  and |ĝ({j, k})|^2 of 120 pairs.
 
 The error is the relative L2 distance from the truth over all triples (and pairs), the root mean
-square over `REPEATS` repetitions, and forwards are those of one triple at which it is 1 %, read
-off a line through logarithms. A second row has the mean of M_k over the triples, which is what a
-spectrum of a text is.
+square over `REPEATS` repetitions; beside it stands that of the mean of M_k over the triples, which
+is what a spectrum of a text is. A budget counts the forwards of one triple.
 
 **Ours.** M_k: the draws of `evaluation.spectrum`, with importance by distance from the target, 3
 forwards a draw of M_1 (one of them is for Var g) and 4 of M_2. Pairs: `flips.alternating` of each
@@ -33,22 +32,22 @@ all orders, which are a(S) themselves, of a sparse Walsh transform that is found
 its largest order, so only pairs are asked of it. It documents no other way to uniform coalitions
 than `sampling_weights`, which are binomial here.
 
-shapiq runs in a process of its own with the packages of `envs/shapiq.txt`. Of it
-only what serves best at its best order is in the table.
+shapiq runs in a process of its own with the packages of `envs/shapiq.txt`.
 """
 
 import json
 import tempfile
 import time
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from torch.nn import functional
+from transformers import get_cosine_schedule_with_warmup
 
-from benchmarks.harness import row, said, timed
+from benchmarks.harness import said, timed
 from manybody import models
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
@@ -59,15 +58,12 @@ LENGTH, FREE, TRIPLES = 128, 16, 20
 SIZES = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128, length=LENGTH)
 STEPS, BATCH, RATE, MASKS = 4000, 32, 3e-3, 0.15
 PAIRS = list(combinations(range(FREE), 2))
-ERROR, DROPPED = 0.01, 1e-4
-ANSWERS = [*product(("M_1", "M_2"), ("each", "mean")), ("pairs", "each")]  # with an error each
+DROPPED = 1e-4
 REPEATS, CHUNKS, CONTEXTS = 8, (20, 80), (8, 32)  # of ours: chunks of 64 draws, contexts of a pair
-# Method, order, forwards, repetitions, triples. A fit of order 4, or of ProxySPEX, takes up to a
-# minute a game.
+# Method, order, forwards, repetitions, triples. A fit of ProxySPEX takes up to a minute a game.
 LADDERS = [
     *(("RegressionFBII", 2, budget, 1, TRIPLES) for budget in (256, 1024, 4096)),
     *(("RegressionFBII", 3, budget, 1, TRIPLES) for budget in (1024, 2048, 4096, 8192)),
-    *(("RegressionFBII", 4, budget, 1, 2) for budget in (4096, 8192)),
     *(("SVARMIQ", 2, budget, 1, TRIPLES) for budget in (1024, 4096)),
     *(("ProxySPEX", 4, budget, 1, 1) for budget in (1024, 4096)),
 ]
@@ -87,9 +83,7 @@ def trained(tokens: np.ndarray, vocabulary: int, steps: int = STEPS, progress=No
     places = model.encoder.embeddings.position_embeddings.weight
     places.data = torch.cat([waves.sin(), waves.cos()], dim=1) * places.std() * 2**0.5
     optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.98), weight_decay=0.0)
-    rise = torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=100)
-    fall = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps - 100)
-    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [100])
+    schedule = get_cosine_schedule_with_warmup(optimizer, 100, steps)
     rng = np.random.default_rng(0)
     for _ in range(steps):
         batch = torch.from_numpy(tokens[rng.integers(0, len(tokens), BATCH)].astype(np.int64))
@@ -184,41 +178,37 @@ class Ours:
 
 
 def measure(train: str, validation: str, peers: str) -> list[dict]:
-    """Rows `what, ours, baseline, ratio, unit, threads`; `ratio` is baseline / ours.
+    """Rows `method, order, asked, budget, each, mean, seconds`: relative errors, and seconds of a
+    triple beside its forwards. The log says how long a forward takes.
 
     train, validation: files of sequences of the demo's text, whose blocks follow one another;
     peers: the folder with shapiq's packages.
     """
     with Progress(STEPS, "steps", "BERT") as progress:
         model = trained(_joined(train), Sequences.open(train).vocabulary, progress=progress)
-    return compare(model, _joined(validation), peers)
-
-
-@torch.no_grad()
-def compare(model, text: np.ndarray, peers: str, triples: int = TRIPLES) -> list[dict]:
-    """`measure` with a trained model, on blocks (N, 128) of held-out text."""
-    mu = flips.unigram(text, model.vocabulary)
-    metric = flips.without_head(flips.of_model(model), mu)
-    rng, tables = np.random.default_rng(1), []
-    blocks = text[rng.permutation(len(text))[: 2 * triples]].astype(np.int64)
-    begin = time.process_time()
-    with Progress(triples, "triples", "all contexts") as progress:
-        for s, r in zip(blocks[:triples], blocks[triples:], strict=True):
-            target = int(rng.integers(FREE // 2, LENGTH - FREE // 2))
-            tables.append(contexts(model, s, r, target, metric))
-            progress.update(1)
-    forward = (time.process_time() - begin) / triples / 2**FREE
-    return against(torch.stack(tables), forward, peers, LADDERS)
-
-
-def against(table: torch.Tensor, forward: float, peers: str, ladders: list) -> list[dict]:
-    """`measure` of the contexts of triples (triples, 2^16, d); seconds of a forward."""
+    with torch.no_grad():
+        table, forward = tabulated(model, _joined(validation))
     truth = [answers((transformed(each.double().numpy()) ** 2).sum(1)) for each in table]
     truth = {name: np.array([each[name] for each in truth]) for name in truth[0]}
-    ours, theirs = _ours(table, truth), _theirs(table, truth, peers, ladders)
     print(f"{forward:.3g} s a forward; M_2 / M_1 = {truth['M_2'].sum() / truth['M_1'].sum():.3f}")
-    print(pd.concat([ours, theirs]).to_string(), flush=True)
-    return _rows(ours, theirs, forward)
+    return pd.concat([_ours(table, truth), _theirs(table, truth, peers)]).to_dict("records")
+
+
+def tabulated(model, text: np.ndarray) -> tuple[torch.Tensor, float]:
+    """The contexts of all triples (triples, 2^16, d) of blocks (N, 128) of held-out text, and
+    seconds of processor time of a forward."""
+    mu = flips.unigram(text, model.vocabulary)
+    metric = flips.without_head(flips.of_model(model), mu)
+    rng, tables, spent = np.random.default_rng(1), [], 0.0
+    blocks = text[rng.permutation(len(text))[: 2 * TRIPLES]].astype(np.int64)
+    with Progress(TRIPLES, "triples", "all contexts") as progress:
+        for s, r in zip(blocks[:TRIPLES], blocks[TRIPLES:], strict=True):
+            target = int(rng.integers(FREE // 2, LENGTH - FREE // 2))
+            found, _, busy = timed(contexts, model, s, r, target, metric)
+            tables.append(found)
+            spent += busy
+            progress.update(1)
+    return torch.stack(tables), spent / TRIPLES / 2**FREE
 
 
 def _joined(path: str) -> np.ndarray:
@@ -254,10 +244,9 @@ def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(method="ours", order=0)
 
 
-def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.DataFrame:
+def _theirs(table: torch.Tensor, truth: dict, peers: str) -> pd.DataFrame:
     """The same of each of shapiq's ways."""
-    asked = [(*rest, min(triples, len(table))) for *rest, triples in ladders]
-    games, kept = {"asked": json.dumps(asked)}, []
+    games, kept = {"asked": json.dumps(LADDERS)}, []
     for number, values in enumerate(table.double().numpy()):
         values -= values.mean(0)
         squares, axes = np.linalg.eigh(values.T @ values / len(values))
@@ -277,42 +266,3 @@ def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.D
             found = [np.array(run[name].to_list()) for run in runs]
             rows.append(_errors(name, found, truth[name][: len(found[0])]) | same)
     return pd.DataFrame(rows)
-
-
-def needed(budgets: np.ndarray, errors: np.ndarray, asked: float = ERROR) -> float:
-    """Forwards at which the error is `asked`, on lines between logarithms. Beyond the last budget
-    the error falls as the root of the forwards, at best: what is returned is not too large."""
-    x, y = np.log(budgets), np.log(np.maximum(errors, 1e-12))
-    below = np.flatnonzero(y <= np.log(asked))
-    if not len(below):
-        return float(np.exp(x[-1] + 2 * (y[-1] - np.log(asked))))
-    k = below[0]
-    if k == 0:
-        return float(budgets[0])
-    part = (y[k - 1] - np.log(asked)) / (y[k - 1] - y[k])
-    return float(np.exp(x[k - 1] + part * (x[k] - x[k - 1])))
-
-
-def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, forward: float) -> list[dict]:
-    """Forwards and seconds of ours and of the way of theirs that takes the fewest forwards."""
-    rows = []
-    for name, what in ANSWERS:
-        found = []
-        for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
-            part = part[part["asked"] == name].sort_values("budget")
-            if part.empty:
-                continue
-            budgets = part["budget"].to_numpy(float)
-            count = needed(budgets, part[what].to_numpy())
-            own = np.interp(np.log(count), np.log(budgets), part["seconds"])
-            if count > budgets[-1]:
-                own = part["seconds"].iloc[-1] * count / budgets[-1]
-            found.append((count, count * forward + own, method, order))
-        mine = next(each for each in found if each[2] == "ours")
-        best = min(each for each in found if each[2] != "ours")
-        title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
-        title += f", against {best[2]} of order {best[3]}"
-        for place, unit in enumerate(("forwards a triple", "seconds a triple")):
-            one, other = mine[place], best[place]
-            rows.append(row(title, one, other, unit) | {"ratio": other / one})
-    return rows

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import newton
 from scipy.special import expit, logit
 
 from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.samples import Setting
 
 SLOPE = 0.1  # of logit Q, for the slope of a root
-STEPS = 12  # of a secant
+NEAR, STEPS = 0.02, 12  # the last step of a secant, and how many it has at most
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,17 @@ class Value:
     error: float
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Sums of each sample: squares (n, 2), sum_t g_kt^2, of mean G_kk; growth (n, 2),
-    sum_ts (G_ts)^2, of mean lambda_k (not a number for a layer whose overlap is not 0)."""
-
-    squares: np.ndarray
-    growth: np.ndarray
-
-
 def normals(count: int, seed: int) -> np.ndarray:
     """Independent normal numbers (count, 2, 2, 2): omega and Z - omega, layer, token."""
     return np.random.default_rng(seed).standard_normal((count, 2, 2, 2))
 
 
-def evaluate(overlaps: Sequence[float], setting: Setting, normal: np.ndarray) -> Samples:
-    """The channel's averages of each sample at Q = diag(overlaps), 0 <= Q_kk < 1."""
+def evaluate(
+    overlaps: Sequence[float], setting: Setting, normal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of each sample at Q = diag(overlaps), 0 <= Q_kk < 1: squares (n, 2), sum_t g_kt^2, of
+    mean G_kk; growth (n, 2), sum_ts (G_ts)^2, of mean lambda_k (not a number for a layer whose
+    overlap is not 0)."""
     q = np.asarray(overlaps, dtype=float)
     variance = 1 - q + setting.regulariser
     omega = np.sqrt(q)[:, None] * normal[:, 0]
@@ -60,13 +56,13 @@ def evaluate(overlaps: Sequence[float], setting: Setting, normal: np.ndarray) ->
         outer = np.einsum("nt,ns->nts", found.mean[:, k], found.mean[:, k])
         second = found.covariance[:, k, :, k] + outer
         growth[:, k] = ((second / variance[k] - np.eye(2)) ** 2).sum(axis=(1, 2)) / variance[k] ** 2
-    return Samples(squares, growth)
+    return squares, growth
 
 
 def weak_recovery(setting: Setting, count: int, seed: int) -> tuple[Value, Value]:
     """1 / lambda_k at Q = 0 of layers 1 and 2; the smaller is where learning starts (alpha_2 of
     softmax attention)."""
-    growth = evaluate((0, 0), setting, normals(count, seed)).growth
+    _, growth = evaluate((0, 0), setting, normals(count, seed))
     return tuple(_of_logs(-np.log(part.mean()), -part / part.mean()) for part in growth.T)
 
 
@@ -74,7 +70,7 @@ def single_layer(overlap: float, setting: Setting, count: int, seed: int, layer:
     """alpha at which `layer` (0 or 1) alone has `overlap`, the other one 0."""
     at = np.zeros(2)
     at[layer] = overlap
-    squares = evaluate(at, setting, normals(count, seed)).squares[:, layer]
+    squares = evaluate(at, setting, normals(count, seed))[0][:, layer]
     return _of_logs(logit(overlap) - np.log(squares.mean()), -squares / squares.mean())
 
 
@@ -86,8 +82,8 @@ def onset(setting: Setting, count: int, seed: int, guess: float, layer: int = 1)
     def ask(w: float, normal) -> tuple:
         at = np.zeros(2)
         at[layer] = expit(w)
-        found = evaluate(at, setting, normal)
-        squares, growth = found.squares[:, layer], found.growth[:, other]
+        squares, growth = evaluate(at, setting, normal)
+        squares, growth = squares[:, layer], growth[:, other]
         alpha = w - np.log(squares.mean())
         change = -squares / squares.mean()
         return (
@@ -105,25 +101,11 @@ def _at_root(ask: Callable, guess: float, normal: np.ndarray) -> Value:
     """
     w = float(logit(guess))
     for part in (normal[: max(len(normal) // 16, 64)], normal):
-        w = _secant(lambda w, part=part: ask(w, part)[0], w, 1e-3)
+        w = newton(lambda w, part=part: ask(w, part)[0], w, x1=w + SLOPE, tol=NEAR, maxiter=STEPS)
     F, change, alpha, moved = ask(w, normal)
     F_up, _, alpha_up, _ = ask(w + SLOPE, normal)
     climb = (alpha_up - alpha) / (F_up - F)
     return _of_logs(alpha - climb * F, moved - climb * change)
-
-
-def _secant(function: Callable, w: float, tolerance: float) -> float:
-    before = w, function(w)
-    w = w - 1.5 * max(min(before[1], 0.6), -0.6)
-    for _ in range(STEPS):
-        value = function(w)
-        if value == before[1]:
-            return w
-        step = -value * (w - before[0]) / (value - before[1])
-        before, w = (w, value), w + max(min(step, 1.0), -1.0)
-        if abs(step) < 20 * tolerance:  # the last step is linear, and its slope taken again
-            return w
-    raise RuntimeError(f"no root near Q = {expit(w):.6g}: take more samples or another guess")
 
 
 def _of_logs(log: float, changes: np.ndarray) -> Value:

@@ -78,17 +78,7 @@ def weigh(v, u, x1, x2, o11, o12, o21, o22, p11, p12, p22, skip, softmax, moment
         z3, z4 = sign * w1 - o21, sign * w2 - o22
         exponent = p11 * (z1 * z1 + z2 * z2) + 2 * p12 * (z1 * z3 + z2 * z4)
         exponent += p22 * (z3 * z3 + z4 * z4)
-        if moment == 0:
-            factor = 1.0
-        elif moment == 1:
-            factor = z1
-        elif moment == 2:
-            factor = z2
-        elif moment == 3:
-            factor = z3
-        else:
-            factor = z4
-        total += math.exp(-0.5 * exponent) * factor
+        total += math.exp(-0.5 * exponent) * (1.0, z1, z2, z3, z4)[int(moment)]
     return total / abs(det)
 
 

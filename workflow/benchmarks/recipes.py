@@ -5,10 +5,11 @@ number of layers share their start, batches and masks.
 """
 
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.harness import timed
 from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
 from manybody.io.tables import read_run
@@ -66,12 +67,10 @@ def _run(recipe: Recipe, data: dict[str, Sequences]) -> dict:
     training = {**ADAM, "learning_rate": recipe.learning_rate, "steps": recipe.steps}
     # as of n2 and n4 of the demo
     init_seed, stream = {2: 11, 4: 13}[recipe.layers], f"n{recipe.layers}"
-    start = time.process_time()
+    train = partial(loop.train, described, training, data, stream=stream)
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run"
-        run = loop.train(described, training, data, out, 0, init_seed, {}, "cpu", stream=stream)
+        run, _, seconds = timed(train, Path(folder) / "run", 0, init_seed, {}, "cpu")
         history = read_run(run)[1]
-    seconds = time.process_time() - start
     last = history[(history["split"] == "validation") & (history["step"] == recipe.steps)]
     return {
         **recipe._asdict(),

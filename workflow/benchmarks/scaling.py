@@ -10,7 +10,6 @@ says why, or the table calls it unexplained.
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import torch
 from scipy.stats import linregress
 
 from benchmarks.gibbs import THREADS
-from benchmarks.harness import said
+from benchmarks.harness import timed, told
 from benchmarks.scaling_stages import STAGES, Stage
 
 APART = 0.2
@@ -29,8 +28,7 @@ REPEATED, LEAST = 3, 0.3  # repetitions, and seconds in which they are more
 def measure(names: tuple[str, ...] = tuple(STAGES)) -> list[dict]:
     """Rows `stage, grows, size, seconds, MiB, operations, exponent, error, counted, because`."""
     alone = {f"{each}_NUM_THREADS": "1" for each in (*THREADS, "RAYON")}
-    printed = [said(__name__, name, **alone).splitlines()[-1] for name in names]
-    return [row for rows in printed for row in json.loads(rows)]
+    return [row for name in names for row in told(__name__, name, **alone)]
 
 
 def grown(name: str, stage: Stage) -> list[dict]:
@@ -70,9 +68,7 @@ def _least(work: Callable[[], object]) -> float:
     """The least processor time of a call, in seconds."""
     spent = []
     while len(spent) < REPEATED or sum(spent) < LEAST:
-        begin = time.process_time()
-        work()
-        spent.append(time.process_time() - begin)
+        spent.append(timed(work)[2])
     return min(spent)
 
 

@@ -23,15 +23,13 @@ POWERS = 2 ** np.arange(PLAYERS)
 
 def main(games: str) -> None:
     given = np.load(games)
-    asked = json.loads(str(given["asked"]))
-    for method, order, budget, repeats, triples in asked:
+    for method, order, budget, repeats, triples in json.loads(str(given["asked"])):
         for repeat in range(repeats):
             for triple in range(triples):
                 how = method, order, budget, repeat
                 found, seconds, _ = timed(estimate, given[f"triple{triple}"], *how)
-                said = dict(method=method, order=order, budget=budget, repeat=repeat)
-                said |= dict(triple=triple, seconds=seconds, **found)
-                print(json.dumps(said), flush=True)
+                asked = dict(method=method, order=order, budget=budget, repeat=repeat)
+                print(json.dumps(asked | dict(triple=triple, seconds=seconds) | found), flush=True)
 
 
 def estimate(values: np.ndarray, method: str, order: int, budget: int, seed: int) -> dict:

@@ -143,17 +143,18 @@ def rates(checkout, model) -> str:
     return text
 
 
-def training_state(checkout):
-    """Waits until the long training has saved a state, so that it is in the middle of its work."""
+def in_the_middle(checkout):
+    """A call whose long training has saved a state."""
+    checkout.sampled()
+    running = checkout.start(targets=[LONG])
     folder = checkout.results / "models/spins/long/seed-0/resume"
     checkout.cluster.wait(lambda: list(folder.glob("state-*.safetensors")), PATIENCE)
+    return running
 
 
 @pytest.mark.slow
 def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
-    checkout.sampled()
-    running = checkout.start(targets=[LONG])
-    training_state(checkout)
+    running = in_the_middle(checkout)
     node = f"nodename={checkout.cluster.host}"
     checkout.cluster.call("scontrol", "update", node, "state=down", "reason=test")
     time.sleep(2)
@@ -169,9 +170,7 @@ def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
 
 @pytest.mark.slow
 def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
-    checkout.sampled()
-    running = checkout.start(targets=[LONG])
-    training_state(checkout)
+    running = in_the_middle(checkout)
     running.send_signal(signal.SIGINT)
     assert checkout.finish(running) != 0
     (job,) = checkout.jobs("train_model")
@@ -184,9 +183,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
 
 @pytest.mark.slow
 def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
-    checkout.sampled()
-    running = checkout.start(targets=[LONG])
-    training_state(checkout)
+    running = in_the_middle(checkout)
     running.kill()
     running.wait()
     (first,) = checkout.jobs("train_model", "RUNNING")

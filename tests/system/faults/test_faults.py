@@ -1,7 +1,6 @@
 """Disks that are full, folders that are read-only, files that go or change, clocks, two calls."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,13 +17,6 @@ MODEL = "models/text/tiny/seed-0"
 LOSSES = "losses/tiny/seed-0.parquet"
 CLONE = "clones/text/tiny/manifest.json"
 CURVE = "curves/tiny.parquet"
-
-
-@pytest.fixture
-def copy(whole, folder):
-    """A finished run that may be spoilt: results and Snakemake's own records, times kept."""
-    shutil.copytree(whole.folder, folder, symlinks=True)
-    return Tiny(folder)
 
 
 @pytest.mark.slow
@@ -87,14 +79,6 @@ def test_a_clock_set_back_is_named_and_nothing_is_lost(copy, whole):
     assert copy.artifacts() == whole.artifacts()
     copy.run()
     assert "Nothing to be done" in copy.output
-
-
-def test_a_lease_from_the_future_is_dead_on_another_host(tmp_path):
-    path = tmp_path / ".lease"
-    path.write_text('{"host": "elsewhere", "boot": "", "process": 1, "started": "", "job": ""}')
-    os.utime(path, (time.time() + 86_400,) * 2)
-    with lease(tmp_path):
-        pass
 
 
 @pytest.mark.slow

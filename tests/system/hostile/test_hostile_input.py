@@ -14,6 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
+
+from manybody import models
+from manybody.data import documents, text, tokenizer
+from manybody.io import checkpoints, parquet, sequences
+from manybody.io.atomic import write_json
+from manybody.io.manifest import write_manifest
 
 SOURCE = Path(__file__).resolve().parents[3] / "workflow" / "src"
 MIB = 2**20
@@ -106,8 +113,6 @@ def refused(how, path, reason="", most=100):
 
 def collected(tmp_path, *files):
     """The text of all documents of a corpus, each followed by a newline."""
-    from manybody.data import documents, text
-
     out = {split: tmp_path / "out" / f"{split}.parquet" for split in text.SPLITS}
     corpus = {**CORPUS, "files": [str(file) for file in files], "boundary": "line"}
     corpus["deduplicate"] = False  # what is read, not what is kept of it
@@ -125,9 +130,6 @@ def test_control_characters_go_through_as_they_are(tmp_path):
 
 
 def test_every_character_is_tokenised_and_comes_back(tmp_path):
-    from manybody.data import documents, tokenizer
-    from manybody.io import sequences
-
     texts = ["".join(map(chr, range(start, start + 256))) for start in (0, 0x2000, 0xFF00, 0x1F600)]
     path = tmp_path / "train.parquet"
     with documents.writer(path, {}) as writer:
@@ -334,11 +336,6 @@ def test_a_model_that_lies_about_its_shapes_is_refused(tmp_path, lie):
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_an_energy_model_that_lies_about_its_length_is_refused(tmp_path, order):
     """One tensor is really that long; the model would need all sets of order - 1 sites."""
-    import torch
-
-    from manybody.io import checkpoints
-    from manybody.io.manifest import write_manifest
-
     long = {"couplings": torch.zeros(10**6, 1), "colours": torch.zeros(5, 15)}
     checkpoints.write_tensors(tmp_path / "step-0.safetensors", long, {})
     told = dict(architecture="energy", vocabulary=5, length=10**6, order=order)
@@ -354,9 +351,6 @@ def test_a_model_without_description_is_refused(tmp_path, told):
 
 
 def test_a_model_json_that_differs_from_its_manifest_is_refused(tmp_path):
-    from manybody.io.atomic import write_json
-    from manybody.io.manifest import write_manifest
-
     description = forge_run(tmp_path, lambda told: told)
     assert read("model", tmp_path / "manifest.json")[0] == ""
     write_json(tmp_path / "model.json", {**description, "rank": 2})
@@ -367,13 +361,6 @@ def test_a_model_json_that_differs_from_its_manifest_is_refused(tmp_path):
 
 def forge_run(folder, change):
     """A run's folder, whose manifest and model.json say `change(description)`; what they say."""
-    import torch
-
-    from manybody import models
-    from manybody.io import checkpoints
-    from manybody.io.atomic import write_json
-    from manybody.io.manifest import write_manifest
-
     description = dict(
         architecture="factored", vocabulary=5, length=4, layers=1, rank=3, bias=True,
         variant="exact", heads=1,
@@ -402,9 +389,6 @@ ROWS = 12345
 
 
 def write_rows(path, how):
-    from manybody.data import documents
-    from manybody.io import sequences
-
     if how == "sequences":
         sequences.write(path, np.zeros((ROWS, 4), np.uint8), 5, {})
     elif how == "documents":
@@ -450,8 +434,6 @@ def test_a_parquet_with_a_huge_declared_length_is_refused(tmp_path, how, claimed
     ],
 )
 def test_a_document_that_lies_about_its_sequences_is_refused(tmp_path, lie):
-    from manybody.io import parquet
-
     file = tmp_path / "lie.parquet"
     write_rows(file, "sequences")
     opened, document = parquet.open_document(file, "sequences")

@@ -227,6 +227,8 @@ def test_energies_compare_with_the_sources_own_splits(results):
 @pytest.mark.parametrize(("source", "clone"), EVERY)
 def test_the_trace_is_that_of_the_chains(results, source, clone):
     manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
+    asked = "bfloat16" if clone == "quartets-bert" else "float32"
+    assert manifest.about["precision"] == asked
     chains = ["starts.parquet", "sweep-1.parquet", "sweep-3.parquet"]
     assert manifest.names() == ["samples.md", *chains, "trace.parquet"]
     trace = parquet.read_table(manifest.file("trace.parquet")).to_pandas()
@@ -292,10 +294,3 @@ def test_clones_of_figures_have_cards(results):
     assert "too few sweeps" in family["family"].why
     path = results / "clones/family/family/manifest.json"
     assert family["family"].digest == sha256(path)
-
-
-def test_the_precision_asked_for_is_the_one_that_was_taken(results):
-    for source, clone in EVERY:
-        path = results / f"clones/{source}/{clone}/manifest.json"
-        about = Manifest.read(path, "clones").about
-        assert about["precision"] == ("bfloat16" if clone == "quartets-bert" else "float32")

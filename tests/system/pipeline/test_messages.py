@@ -205,19 +205,10 @@ def pipeline(tmp_path_factory):
     return Pipeline(folder)
 
 
-def processor() -> float:
-    """Seconds of the processor that child processes have taken."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
 @pytest.mark.parametrize("case", BEFORE)
 def test_what_config_and_files_show_is_said_before_any_job(pipeline, case):
     overlay, target, words = BEFORE[case]
-    begin = processor()
-    status = pipeline.run(overlay=overlay, targets=[target], check=False)
-    print(f"\n{case}: {processor() - begin:.1f} s of CPU")
-    assert status == 1
+    assert pipeline.run(overlay=overlay, targets=[target], check=False) == 1
     for part in words:
         assert part in pipeline.output, pipeline.output
     for part in ("Traceback", "Job stats", 'File "', "Exception"):
@@ -248,7 +239,6 @@ def limited(tmp_path):
 
 def elsewhere(folder: Path, python: Path | str, *arguments, root=ROOT, **variables):
     """Status and words of a call from `folder`, with `python`."""
-    begin = processor()
     command = [python, "-m", "snakemake", "--snakefile", root / "Snakefile", "--cores", "1"]
     done = subprocess.run(
         [*command, "--configfile", ROOT / "config" / "tiny.yaml", *arguments, "--", LOSSES],
@@ -258,7 +248,6 @@ def elsewhere(folder: Path, python: Path | str, *arguments, root=ROOT, **variabl
         stderr=subprocess.STDOUT,
         text=True,
     )
-    print(f"\n{processor() - begin:.1f} s of CPU")
     assert "Traceback" not in done.stdout
     return done.returncode, done.stdout
 

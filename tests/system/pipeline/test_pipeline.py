@@ -4,7 +4,9 @@ import csv
 import html
 import itertools
 import os
+import random
 import re
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -21,7 +23,6 @@ from manybody.measure import cards
 from manybody.papers import claims
 from manybody.report import document
 
-ROOT = Path(__file__).resolve().parents[3]
 FIGURES = {
     "simplicity": ("fig1", "fig2", "fig3", "fig4", "fig5", "gradient_flow", "table1"),
     "potts": ("fig2", "fig3", "recovery", "contacts"),
@@ -231,3 +232,23 @@ def test_the_report_shows_every_figure(smoke, tmp_path):
         assert f"{paper}/{figure}.png" in text
     assert "index.html" in text
     assert min(re.findall(r"\b[a-z]{1,20} \((?:PNG|PDF)\)", text)) == "image (PNG)"  # shown first
+
+
+@pytest.mark.slow
+def test_half_a_cache_of_compiled_loops_changes_no_bit(smoke):
+    """The loops of the heat bath and of three layers, which it lacks, run for two more clones."""
+    like = "seed: 0, step: last, energy: raw, gauge: none, chain_init: test, chains: 8, sweeps: [2]"
+    like += ", order: permuted, chain_seed: 5, precision: float32, threads: 1"
+    two = f"{{source: docs, model: n2, sampler: heat-bath, {like}}}"
+    three = f"{{source: many-body, model: many-body-n3, {like}}}"
+    made = [f"results/smoke/clones/{of}/manifest.json" for of in ("docs/two", "many-body/three")]
+    asked = dict(overlay=f"clones: {{two: {two}, three: {three}}}", targets=["all", *made])
+    smoke.run(**asked)
+    expected, compiled = smoke.artifacts(), sorted(smoke.folder.rglob("*.nbi"))
+    assert len(compiled) > 40
+    for index in random.Random(0).sample(compiled, len(compiled) // 2):
+        index.unlink()
+    shutil.rmtree(smoke.results)
+    smoke.run(**asked)
+    page = {"index.html": "with the times of jobs"}
+    assert smoke.artifacts() | page == expected | page

@@ -31,9 +31,7 @@ PAIRED = np.array([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0.5], [1, 0, 0.5, 0]]) 
 
 def family() -> str:
     """600 sequences whose stem is of Watson-Crick and wobble pairs, with a few gaps, as FASTA."""
-    couplings = np.zeros((LENGTH, LENGTH))
-    for i, j in STEM:
-        couplings[i - 1, j - 1] = couplings[j - 1, i - 1] = 1
+    couplings = of_brackets("stem", "((((((((....))))))))", LENGTH).astype(float)
     law = Hamiltonian(couplings, -PAIRED, 1.2)
     tokens = pair_gibbs.sample(law, 600, 60, np.random.SeedSequence(5)).tokens
     letters = np.array(list("ACGU"))[tokens]
