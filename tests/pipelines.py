@@ -13,8 +13,9 @@ from repository import ROOT
 from manybody.io.atomic import sha256
 
 PATIENCE = 4 * 3600.0  # seconds after which a call hangs, on however busy a machine
-# Logs, resources and times are outside the promise of equal bytes; saved states go.
-FREE = {"logs", "usage", "store", "resume", "timing.jsonl"}
+# Logs, resources and times, which the page shows, are outside the promise of equal bytes; saved
+# states go.
+FREE = {"logs", "usage", "store", "resume", "timing.jsonl", "index.html"}
 UNFINISHED = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".*.parts", ".deduplicating")
 
 

@@ -250,5 +250,4 @@ def test_half_a_cache_of_compiled_loops_changes_no_bit(smoke):
         index.unlink()
     shutil.rmtree(smoke.results)
     smoke.run(**asked)
-    page = {"index.html": "with the times of jobs"}
-    assert smoke.artifacts() | page == expected | page
+    assert smoke.artifacts() == expected
