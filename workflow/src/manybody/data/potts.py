@@ -24,7 +24,7 @@ from manybody.data.hamiltonian import Hamiltonian, field_scale
 from manybody.data.many_body import own_tensor, self_test, tested_splits, write_splits
 from manybody.io.seeds import streams_of
 
-# Numbers follow from the place of a name; nothing is drawn from the first any more.
+# Seeds follow from the place of a name: the first keeps its own, though nothing is drawn from it.
 STREAMS = ("unused", "search", "refine", "check", "energy", *SPLITS)
 STORED = Path(__file__).with_name("potts_colours.json")
 SHORTEST = 4  # sites that a contact map needs
