@@ -14,7 +14,7 @@ from manybody.io.atomic import sha256
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
 from manybody.measure import cards
-from manybody.sampling.reference import Reference, unigram
+from manybody.sampling.reference import Reference, draw_paths, unigram
 
 ALIGNED = ROOT / "tests" / "data" / "planted.fasta"
 OVERLAY = f"""
@@ -210,18 +210,23 @@ def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
     assert manifest.about["stream"] == clone
 
 
-def test_energies_compare_with_the_sources_own_splits(results):
-    """The law of training tokens, and validation sequences that frozen paths come from."""
-    names = ("spins/spins-heat", "quartets/quartets-paths")
-    listed = (Manifest.read(results / f"clones/{name}/manifest.json", "clones") for name in names)
-    heat, paths = (manifest.about for manifest in listed)
-    assert heat["sampler"] == "heat-bath"
-    law = unigram(Sequences.open(results / "sequences/spins/train.parquet").tokens, 11)
-    assert heat["reference"] == Reference(mu=law).about
-    validation = Sequences.open(results / "sequences/quartets/validation.parquet").tokens.tolist()
-    assert len(paths["reference"]["blocks"]) == 2
-    assert all(block in validation for block in paths["reference"]["blocks"])
-    assert [sorted(order) for order in paths["reference"]["orders"]] == [list(range(6))] * 2
+def test_energies_compare_with_the_sources_own_training_tokens(results):
+    """A closed form with their distribution, and frozen paths that start from draws of it."""
+    paths = draw_paths(6, 2, 4, own_distribution(results, "quartets"))
+    expected = {
+        "spins/spins-heat": Reference(mu=own_distribution(results, "spins")),
+        "quartets/quartets-paths": Reference(paths=paths),
+    }
+    for name, reference in expected.items():
+        about = Manifest.read(results / f"clones/{name}/manifest.json", "clones").about
+        assert about["reference"] == reference.about
+        assert about.get("sampler", "mh") == ("heat-bath" if "heat" in name else "mh")
+    assert [sorted(order) for order in paths.orders.tolist()] == [list(range(6))] * 2
+
+
+def own_distribution(results, source):
+    train = Sequences.open(results / f"sequences/{source}/train.parquet")
+    return unigram(train.tokens, train.vocabulary)
 
 
 @pytest.mark.parametrize(("source", "clone"), EVERY)
