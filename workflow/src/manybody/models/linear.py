@@ -9,14 +9,17 @@ from torch.nn import functional
 
 SMALL = 2**20  # multiplications, for which a call takes as long as the product
 # Not part of torch's interface, so that a version may lack it.
-ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-PRODUCTS = [torch.ops.mkldnn._linear_pointwise] if ONEDNN else []
+PRODUCTS = [
+    getattr(torch.ops.mkldnn, name)
+    for name in ("_linear_pointwise",)
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, name)
+]
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows (..., d) @ weight (m, d).T + bias (m,)."""
     if (
-        not ONEDNN
+        not PRODUCTS
         or rows.numel() * len(weight) < SMALL
         or not rows.dtype == weight.dtype == torch.float32
         or rows.device.type != "cpu"

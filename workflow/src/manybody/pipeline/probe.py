@@ -79,7 +79,7 @@ def operations(call: Callable) -> float:
 
 
 def _product_operations(rows: tuple, weight: tuple, *_, **__) -> int:
-    """Of a product, from the shapes of its factors."""
+    """Operations of a product, from the shapes of its factors."""
     return 2 * math.prod(rows) * weight[0]
 
 

@@ -82,7 +82,7 @@ def edge(lines: Lines) -> float:
 
 
 def claims(tables: style.Tables) -> list[Claim]:
-    """None: what the paper's recipe does is judged by figure 2."""
+    """Judges nothing: figure 2 does so for the paper's recipe."""
     return []
 
 
