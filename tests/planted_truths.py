@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import planted_spectra
-from planted_losses import clone, factored, table
+from planted_losses import table
 
 from manybody.io import tables
 from manybody.io.tables import rows
@@ -14,7 +14,6 @@ from manybody.papers.simplicity.spectra import Spectra
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
 SEQUENCES, LENGTH = 60, 8
 CUTS = {"cut-2": 60.0, "cut-3": 240.0, "test": 900.0}  # steps where 5 % of the drop are left
-CLONES = {"n1": 60.0, "n2": 240.0, "n3": 900.0}
 HALVES = {1: 100.0, 2: 400.0, 3: 1100.0}
 ENDS = {"cut-2": 1.3, "cut-3": 1.15, "test": 1.05}  # of the exact conditionals
 LAWS = {"cut-2": {"at": 2, "kept": "marginals"}, "cut-3": {"at": 3, "kept": "marginals"}}
@@ -23,13 +22,6 @@ PART = {
     "control": "test",
     "spectrum": "known",
     "exact": [{"label": "cuts", "targets": list(CUTS)}],
-    "clones": [{"label": "clones", "targets": list(CLONES)}],
-}
-TARGETS = {
-    "cut-2": {"original": False, "source": "cut-2"},
-    "cut-3": {"original": False, "source": "cut-3"},
-    "test": {"original": True},
-    **{name: clone(factored(int(name[1]), length=LENGTH), name) for name in CLONES},
 }
 
 
@@ -38,7 +30,7 @@ def losses(times, apart, seeds=(0, 1, 2)):
     difficulty = np.random.default_rng(1).normal(0, 0.3, SEQUENCES)
     frames, truth = [], []
     for name, time in times.items():
-        end = ENDS.get(name, 1.2)
+        end = ENDS[name]
         truth.append(rows("truth", name, range(SEQUENCES), end + difficulty))
         if name in LAWS:
             truth.append(rows("own", name, [0], [end - 0.1], 0.01))
@@ -60,13 +52,12 @@ def spectrum(halves=HALVES, seeds=(0, 1, 2)):
     return Spectra({seed: (measured, about) for seed in seeds})
 
 
-def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)):
+def student(cuts=CUTS, halves=HALVES, apart=None, seeds=(0, 1, 2)):
     """A student whose losses stop falling at these steps, `apart` nats from the exact ones."""
-    found, truth = losses({**cuts, **clones}, apart or {}, seeds)
-    laws = {name: LAWS.get(name, {}) for name in TARGETS}
-    return truths.student_of(
-        found, TARGETS, truth, laws, spectrum(halves, seeds), truths.KnownTruth(**PART)
-    )
+    found, truth = losses(cuts, apart or {}, seeds)
+    laws = {name: LAWS.get(name, {}) for name in cuts}
+    given = spectrum(halves, seeds), truths.KnownTruth(**PART)
+    return truths.student_of(found, truth, laws, *given)
 
 
 def of_figure():
@@ -75,7 +66,7 @@ def of_figure():
 
 
 def written(folder, write_run):
-    """Files of the student without clones; `write_run` writes a manifest.
+    """Files of the student; `write_run` writes a manifest.
 
     Returns inputs with their files, the block, and the table of exact losses.
     """
@@ -99,8 +90,7 @@ def written(folder, write_run):
         "models": {"bert": {"architecture": "bert"}},
         "spectra": {"known": {"seeds": [0, 1, 2]}},
     }
-    part = {key: value for key, value in PART.items() if key != "clones"}
-    block = truths.Block.model_validate({"students": [part]})
+    block = truths.Block.model_validate({"students": [PART]})
     inputs = truths.Inputs.of(block, config)
     kinds = [kind for key in distinct(inputs) for kind in key.KINDS]
     assert {kind: kinds.count(kind) for kind in kinds} == {k: len(v) for k, v in paths.items()}

@@ -23,7 +23,7 @@ def test_the_truth_is_asked_about_the_students_sets(config):
         (key.spectrum, key.seed) for key in spectra
     ]
     assert len(runs) == 6
-    assert len(found.clones) == 14
+    assert found.clones == []
 
 
 STUDENTS = ("figures", "simplicity", "truths", "students")
@@ -51,7 +51,6 @@ def no_law(config):
         evaluation="of-text",
         spectrum="of-text",
         exact=[{"label": "text", "targets": ["test", "validation"]}],
-        clones=[],
     )
 
 
@@ -59,8 +58,8 @@ def no_law(config):
     ("change", "said"),
     [
         (
-            put(["order-2", "order-3"], *STUDENTS, 0, "clones", 0, "targets"),
-            "students[0].clones[0].targets: found 2; expected 3, as",
+            put(["interactions-2", "test"], *STUDENTS, 0, "exact", 1, "targets"),
+            "students[0].exact[1].targets: found 2; expected 3, as",
         ),
         (
             put("tree-truths", *STUDENTS, 0, "spectrum"),

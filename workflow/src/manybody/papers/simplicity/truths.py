@@ -1,9 +1,8 @@
-"""Students of known distributions: losses on cuts and clones with exact lines, times, half-times.
+"""Students of known distributions: losses on cuts with exact lines, times, half-times.
 
 A series is a list of sets of sequences that hold more and more of a distribution: cuts at a growing
-order or trees filtered at a falling level, and the distribution itself last; or clones of
-generators of growing order. Its step k = 1, 2, ... is compared with step k of other series, and
-with M_k, which sees the orders above k.
+order or trees filtered at a falling level, and the distribution itself last. Its step k = 1, 2, ...
+is compared with step k of other series, and with M_k, which sees the orders above k.
 
 In the table panels a, b, ... are curves (y_err: over sequences) and lines `exact` and `own`; then
 a panel of each student's times: x is k, y a step, y_err the standard error of log(y).
@@ -52,9 +51,6 @@ class KnownTruth(students.StudentBlock):
         "Cuts of the source, or levels of a tree, each series with the source itself at its end.",
         min_length=1,
     )
-    clones: list[Sets] = key(
-        "Clones of generators that were trained on the source, as many as a series of cuts has.", []
-    )
 
     def misfits(self, config):
         evaluation = config.evaluations[self.evaluation]
@@ -73,18 +69,17 @@ class KnownTruth(students.StudentBlock):
                 ", of some positions or of the next token",
             )
         count = len(self.exact[0].targets)
-        for name in ("exact", "clones"):
-            for number, one in enumerate(getattr(self, name)):
-                if len(one.targets) != count:
-                    yield (
-                        f"{name}[{number}].targets",
-                        f"found {len(one.targets)}; expected {count}, as exact[0] has, since they "
-                        f"are compared one by one; add or take away some",
-                    )
+        for number, one in enumerate(self.exact):
+            if len(one.targets) != count:
+                yield (
+                    f"exact[{number}].targets",
+                    f"found {len(one.targets)}; expected {count}, as exact[0] has, since they are "
+                    f"compared one by one; add or take away some",
+                )
 
 
 class Block(Figure):
-    """Students of known distributions on cuts, against the exact conditionals and clones."""
+    """Students of known distributions on cuts, against the exact conditionals."""
 
     students: list[KnownTruth] = key("Students, one a row of the figure.", min_length=1)
 
@@ -148,10 +143,9 @@ class Step(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Steps from low to high; `known` where they are sets of known distributions, not clones."""
+    """Steps from low to high."""
 
     label: str
-    known: bool
     steps: list[Step]
 
 
@@ -169,31 +163,21 @@ class Student(NamedTuple):
 
 
 def student_of(
-    losses: pd.DataFrame,
-    targets: dict,
-    truth: pd.DataFrame,
-    distributions: dict,
-    spectrum: spectra.Spectra,
-    part,
+    losses: pd.DataFrame, truth: pd.DataFrame, distributions: dict, spectrum: spectra.Spectra, part
 ) -> Student:
     """A student of a block `KnownTruth`.
 
-    losses, targets: of an evaluation. truth, distributions: as `measure.truths` makes them.
+    losses: of an evaluation. truth, distributions: as `measure.truths` makes them.
     """
     series = [
-        Series(
-            one.label,
-            known,
-            [_step(name, losses, targets, truth, distributions) for name in one.targets],
-        )
-        for sets, known in ((part.exact, True), (part.clones, False))
-        for one in sets
+        Series(one.label, [_step(name, losses, truth, distributions) for name in one.targets])
+        for one in part.exact
     ]
     network = labels.network(spectrum.about["description"])
     return Student(f"{network} on {spectrum.about['source']}", series, spectrum)
 
 
-def _step(name: str, losses, targets: dict, truth: pd.DataFrame, distributions: dict) -> Step:
+def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
     mine, true = losses[losses["target"] == name], truth[truth["series"] == name]
     exact = true[true["quantity"] == "truth"].set_index("x")["y"].sort_index()
     own = true.loc[true["quantity"] == "own", "y"]
@@ -208,26 +192,21 @@ def _step(name: str, losses, targets: dict, truth: pd.DataFrame, distributions: 
         )
     differences = each.sub(exact.to_numpy(), axis=0)
     return Step(
-        _label(targets[name], distributions[name]),
+        _label(distributions[name]),
         stored.learning_curves(mine),
         float(exact.mean()),
         float(own.iloc[0]) if len(own) else math.nan,
         differences.mean().to_numpy(),
         float(differences.mean(axis=1).std(ddof=1) / math.sqrt(len(differences))),
-        {share: read_times(mine, targets, [name], share)[name] for share in SATURATION},
+        {share: read_times(mine, {name: {}}, [name], share)[name] for share in SATURATION},
     )
 
 
-def _label(document: dict, distribution: dict) -> str:
-    """`order ≤ 2` of a cut, `level 3` of a tree, `order 3` of a clone, `whole`."""
+def _label(distribution: dict) -> str:
+    """`order ≤ 2` of a cut, `level 3` of a tree, `whole`."""
     if "at" in distribution:
         return f"order ≤ {distribution['at']}"
-    if distribution.get("level"):
-        return f"level {distribution['level']}"
-    if "generator" in document:
-        short = labels.short(document).replace("\n", " ")
-        return f"order {short}" if short[0].isdigit() else short
-    return "whole"
+    return f"level {distribution['level']}" if distribution.get("level") else "whole"
 
 
 def curves(panel: str, series: Series) -> Iterator[pd.DataFrame]:
@@ -269,7 +248,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         truth, about = stored.THEORY.read(given.exact.file())
         run = students.read_student(given.runs, inputs.clones)
         (spectrum,) = spectra.read(given.spectra)
-        found.append(student_of(run.losses, run.targets, truth, about["targets"], spectrum, part))
+        found.append(student_of(run.losses, truth, about["targets"], spectrum, part))
     return tables_of(found)
 
 
@@ -299,22 +278,22 @@ def ends(series: Series) -> Iterator[Comparison]:
 
 
 def later(label: str, early: Step, late: Step) -> list[Comparison]:
-    """The loss on a step stops falling before that on a higher one."""
-    label = f"{label}: log of the time of {late.label} over that of {early.label}"
-    return stops(label, late, early, (0.0, math.inf))
-
-
-def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> list[Comparison]:
-    """log t of one step less that of another, over runs and sequences, by both definitions.
+    """log t of a higher step less that of a lower one, which must be above 0, over runs and
+    sequences, by both definitions.
 
     Where checkpoints are too far apart where the losses stop falling, the times have to differ by
     more than lies between these.
     """
+    label = f"{label}: log of the time of {late.label} over that of {early.label}"
     widths = [np.max([one.width for one in step.logs.values()]) for step in (late, early)]
     slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
     return [
         comparison.difference(
-            f"{label}, {share:.0%} left", late.logs[share], early.logs[share], region, slack
+            f"{label}, {share:.0%} left",
+            late.logs[share],
+            early.logs[share],
+            (0.0, math.inf),
+            slack,
         )
         for share in SATURATION
     ]
@@ -343,9 +322,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 
 def _claims(student: Student) -> list[records.Claim]:
-    exact = [one for one in student.series if one.known]
-    clones = [one for one in student.series if not one.known]
-    both = list(itertools.product(clones, exact))
     # Neighbouring steps, and the first with the last.
     last = len(student.orders) - 1
     pairs = sorted({*itertools.pairwise(range(last + 1)), (0, last)})
@@ -354,29 +330,15 @@ def _claims(student: Student) -> list[records.Claim]:
         one.label: [later(one.label, one.steps[low], one.steps[high]) for low, high in pairs]
         for one in student.series
     }
-    times = "the half-times of M_k"
-    answers = in_time | {times: [[part] for part in halves]}
-    pairings = [(label, times) for label in in_time]
-    pairings += [(one.label, other.label) for one, other in both]
-    agreements = [
-        agreement(f"{one} against {other}", answers[one], answers[other]) for one, other in pairings
-    ]
-    together = [
-        part
-        for one, other in both
-        for clone, cut in zip(one.steps, other.steps, strict=True)
-        for label in [f"log of {clone.label} ({one.label}) over {cut.label} ({other.label})"]
-        for part in stops(label, clone, cut, (-comparison.BOUND, comparison.BOUND))
-    ]
     given = {
         "ends": (
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
-            [part for one in exact for part in ends(one)],
+            [part for one in student.series for part in ends(one)],
             f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
         ),
         "losses": (
-            "The student's losses on cuts and clones stop falling from low to high order",
+            "The student's losses on cuts stop falling from low to high order",
             [part for parts in in_time.values() for pair in parts for part in pair],
             "the loss on the higher order stops falling later, at 5 and at 2 % of its drop",
         ),
@@ -386,19 +348,16 @@ def _claims(student: Student) -> list[records.Claim]:
             "the half-time of the higher order is later",
         ),
         "agreement": (
-            "Cuts, clones and M_k put the orders in the same order",
-            agreements,
+            "Cuts and M_k put the orders in the same order",
+            [
+                agreement(f"{label} against the half-times of M_k", parts, [[x] for x in halves])
+                for label, parts in in_time.items()
+            ],
             "more than half of the pairs of steps have the same order in both, and none the other",
         ),
-        "together": (
-            "The loss on a clone stops falling with that on the cut that it stands for",
-            together,
-            "the times are within a factor of 1.25",
-        ),
     }
-    shown = {name: one for name, one in given.items() if one[1]}  # of which there are comparisons
     prefix = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
-    return records.all_judged(prefix, shown, student.name)
+    return records.all_judged(prefix, given, student.name)
 
 
 @style.in_house_style
@@ -455,9 +414,9 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "Students of distributions that are known exactly.\n\n"
         "**Above**: the loss on sets of sequences that hold more and more of the distribution: "
-        "cuts of a Hamiltonian at an order, trees filtered at a level, clones of generators of "
-        "growing order. Dashed: the loss of the whole distribution's conditionals, which a student "
-        "that has learned everything ends with; dotted: the least that is possible on a set. "
+        "cuts of a Hamiltonian at an order, trees filtered at a level. Dashed: the loss of the "
+        "whole distribution's conditionals, which a student that has learned everything ends with; "
+        "dotted: the least that is possible on a set. "
         r"**Below**: half-times of M\ :sub:`k`, and the steps at which 5 % of the fall of the loss "
         "on set k are left: orders come one after the other where the colours do. Bars: standard "
         "errors.\n\n"
