@@ -185,13 +185,6 @@ def deep(failed=(), **changes):
     )
 
 
-def untied():
-    made = Maker(skips=[0.5, 1, 2])
-    for series, value in (("L = 1", 0.3), ("L = 2 last", 0.35)):
-        made.add("threshold", series, made.entry["skips"], [value * 1.1, value, 0.9 * value], 1e-3)
-    return made
-
-
 SETTLED = {1: {0.14: 0, 0.5: 16, 1: 130}, 2: {0.13: 60, 0.5: 139, 1: 540}}  # similarity: step
 
 
@@ -231,7 +224,6 @@ WHOLE = {
         deep_regularised=deep(regulariser=1e-3),
         trec=trec(),
         docstrings=trec(questions={"packages": {}, "of_each": 5}),
-        untied=untied(),
     ),
     "fig5": lambda: dict(fixed_overlap=held()),
 }

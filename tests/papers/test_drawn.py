@@ -14,7 +14,7 @@ from drawn import strangers, undrawn
 from legible import faults
 
 from manybody import papers
-from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds
+from manybody.papers.simplicity import fig2, fig2_literal
 from manybody.papers.your_model import map as passage_map, spectrum
 
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
@@ -22,7 +22,6 @@ TABLES = {
     ("simplicity", "fig1"): planted_losses.of_figure_1,
     ("simplicity", "fig2"): lambda: planted_staircase.tables_of(fig2),
     ("simplicity", "fig2_literal"): lambda: planted_staircase.tables_of(fig2_literal, "+-1", "0/1"),
-    ("simplicity", "fig2_seeds"): lambda: planted_staircase.tables_of(fig2_seeds),
     ("simplicity", "fig3"): planted_losses.of_figure_3,
     ("simplicity", "fig4"): planted_losses.of_figure_4,
     ("simplicity", "fig4_paper"): planted_losses.of_figure_4,
@@ -53,7 +52,6 @@ BEYOND = {
     ("simplicity", "fig1"): {"loss"},
     ("simplicity", "fig2"): STAIRS,
     ("simplicity", "fig2_literal"): {f"{part}: {one}" for part in ("+-1", "0/1") for one in STAIRS},
-    ("simplicity", "fig2_seeds"): STAIRS,
     ("simplicity", "fig3"): {"R-hat", "c"},
     ("simplicity", "fig4"): RUNS,
     ("simplicity", "fig4_paper"): RUNS,

@@ -24,7 +24,7 @@ from planted_staircase import (
 from scipy.stats import binomtest
 
 from manybody.papers import readings
-from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
+from manybody.papers.simplicity import fig2, fig2_literal, staircase, staircase_panels
 from manybody.papers.simplicity.staircase import Line
 
 
@@ -323,7 +323,7 @@ def test_the_table_holds_what_was_read(planted):
 
 def test_one_run_of_each_column_is_ringed(planted):
     made = fig2.tables(planted, None)
-    drawn, size = fig2.draw(made).axes[1].lines, fig2_seeds.RING["markersize"]
+    drawn, size = fig2.draw(made).axes[1].lines, staircase_panels.RING["markersize"]
     rings = [line.get_ydata()[0] for line in drawn if line.get_markersize() == size]
     assert rings == [group.runs[group.chosen].end for group in made.found.groups]
 
@@ -332,7 +332,6 @@ def test_one_run_of_each_column_is_ringed(planted):
 def test_names_of_many_columns_do_not_run_into_each_other(planted):
     more = planted.model_copy(update={"protocols": planted.protocols * 4})
     assert faults(fig2.draw(fig2.tables(more, None))) == []
-    assert faults(fig2_seeds.draw(fig2_seeds.tables(more, None))) == []
 
 
 def test_a_diverged_run_is_a_cross_and_not_an_error(planted, tmp_path):

@@ -124,14 +124,6 @@ CASES = [
         )
     ],
     *[
-        ("theory", "untied", change)
-        for change in (
-            {"skips": [1.0, -0.5]},
-            {"skips": []},
-            {"threads": 0},
-        )
-    ],
-    *[
         ("theory", "replica", change)
         for change in (
             {"gamma": 1.9},

@@ -63,7 +63,6 @@ theory:
      regulariser: 0.0, tolerance_1: 0.01, points: 1024, scrambles: 4, seed: 0, threads: 1}
   deep: {kind: multi-index-deep, skip: 1.0, alphas: [1.0], skips: [1.0], points: 1024,
      scrambles: 4, regulariser: 0.0, seed: 0, threads: 1}
-  untied: {kind: multi-index-untied, skips: [1.0], threads: 1}
   gamp: {kind: multi-index-gamp, skip: 1.0, activation: linear, dimension: 100,
      alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 1.0, regulariser: 0.0, noise: 0.0,
      init: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,
@@ -79,8 +78,7 @@ figures:
     fig1: {theory: {state_evolution: evolution, regularised: evolution, gamp: gamp,
                     thresholds: thresholds}}
     fig2: {theory: {gamp: gamp, sgd: sgd}}
-    fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, docstrings: trec,
-                    untied: untied}}
+    fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, docstrings: trec}}
     fig5: {theory: {fixed_overlap: held}}
 """
 

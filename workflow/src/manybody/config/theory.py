@@ -147,14 +147,6 @@ class Deep(Quadrature):
     regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
 
 
-class Untied(Block):
-    """Thresholds of one and of two layers of attention with untied weights, by quadrature."""
-
-    kind: Literal["multi-index-untied"]
-    skips: different(NotNegative) = key("Values of c.")
-    threads: Count = key("Threads; numbers do not depend on it.")
-
-
 class Gamp(Threaded):
     """Approximate message passing on two layers of attention."""
 
@@ -278,7 +270,6 @@ Theory = Annotated[
     | FixedOverlap
     | Thresholds
     | Deep
-    | Untied
     | Gamp
     | GradientDescent
     | Trec,

@@ -1,9 +1,8 @@
 """Figure 3: three layers; how two layers of a classifier of questions are learned.
 
 (a) overlaps and (b) plug-in errors of tables of `theory.multi_index.deep`, without and with a
-regulariser; beyond the paper (c), thresholds over c of three tied layers, and of untied ones, a
-table of `theory.multi_index.untied`; (d) and, where TREC's questions are given, (e): classifiers of
-`theory.multi_index.trec`.
+regulariser; beyond the paper (c), thresholds over c; (d) and, where TREC's questions are given,
+(e): classifiers of `theory.multi_index.trec`.
 """
 
 import math
@@ -22,8 +21,6 @@ from manybody.papers.readings import Table
 ORDER = (3, 1, 2)  # in which the layers are learned
 CHANNELS = {"deep_regularised": {}, "deep": curves.LIGHT}
 FORCED = ("all layers", "last layer only")
-# Untied layers: series, marker, colour.
-UNTIED = (("L = 2 last", "s", curves.LAYER[2]), ("L = 1", "D", "0.35"))
 SAME_OVERLAP = 0.05  # difference from a stored overlap that counts as none
 SHARED = 0.05  # relative gap of two thresholds that count as one
 
@@ -37,7 +34,6 @@ class MultiIndexFig3Theory(options.Block):
     )
     trec: refers("theory", f"{KIND}trec") = key("Theory of kind multi-index-trec.")
     docstrings: refers("theory", f"{KIND}trec") = key("The same kind with other questions.")
-    untied: refers("theory", f"{KIND}untied") = key("Theory of kind multi-index-untied.")
 
 
 class Block(Figure):
@@ -50,7 +46,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     """Overlaps and thresholds of three layers, similarities of classifiers, and comparisons. Stated
     is what is classified in the panels (d) and (e)."""
     found = inputs.read()
-    deep, regularised, untied = found["deep"], found["deep_regularised"], found["untied"]
+    deep, regularised = found["deep"], found["deep_regularised"]
     classifiers = {"d": found["docstrings"]}
     if found["trec"].series("similarity 1"):
         classifiers["e"] = found["trec"]
@@ -59,7 +55,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     for table in (deep, regularised):
         drawn["a"] += curves.overlap_rows(table, ORDER, "")
         drawn["b"] += curves.error_rows(table, FORCED, "")
-    drawn["c"] = _threshold_rows(deep, untied)
+    drawn["c"] = _threshold_rows(deep)
     for panel, table in classifiers.items():
         names = [f"similarity {layer}" for layer in LAYERS]
         drawn[panel] = [part for name in names for part in curves.run_rows(table.get(name), name)]
@@ -83,14 +79,12 @@ def _classified(table: Table) -> str:
     return "docstrings by package" if isinstance(table.entry["questions"], dict) else "TREC"
 
 
-def _threshold_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
+def _threshold_rows(deep: Table) -> list[pd.DataFrame]:
     """Thresholds over c, and the bound of linear stability."""
     parts = []
     for layer in ORDER:
         found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
         parts.append(curves.named(found, f"three layers, alpha_{layer}"))
-    for series, *_ in UNTIED:
-        parts.append(curves.named(untied.get("threshold", series), f"untied, {series}"))
     skips = deep.get("threshold", "alpha_3")["x"]
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
@@ -191,22 +185,15 @@ def draw(tables: Tables):
     marks = {
         f"light: {channel(tables.entries['deep'])}": {"color": "0.2"} | curves.LIGHT,
         "thresholds": curves.START | {"color": "0.3"},
-        "L = 3, tied": dict(color="0.3", marker="o", markersize=3),
-        "last of L = 2, untied": dict(color="0.3", marker="s", linestyle="--"),
-        "L = 1": dict(color="0.35", marker="D", linestyle="--"),
     }
     curves.legend(figure, drawn, ORDER, marks, 5)
     return figure
 
 
 def _draw_thresholds(axes, drawn: pd.DataFrame) -> None:
-    """Three tied layers as lines with dots, untied ones dashed."""
     for layer in ORDER:
         name, dots = f"three layers, alpha_{layer}", dict(marker="o", markersize=3)
         curves.line(axes, drawn, "c", name, curves.LAYER[layer], **dots)
-    dashes = dict(linestyle="--", linewidth=0.9, markersize=4)
-    for series, marker, colour in UNTIED:
-        curves.line(axes, drawn, "c", f"untied, {series}", colour, marker=marker, **dashes)
     curves.bound(axes)
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     axes.set_title("thresholds over c")

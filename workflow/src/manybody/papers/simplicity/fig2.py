@@ -1,7 +1,7 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction.
 
 Ends of runs and lengths of plateaus are judged as they are, shares of runs by exact tests
-(many-body, section 6). Losses and ends are drawn by `fig2_seeds`.
+(many-body, section 6).
 """
 
 import math
@@ -14,7 +14,7 @@ import pandas as pd
 
 from manybody.papers import style
 from manybody.papers.claims import STRICT, Claim, Comparison, above, near
-from manybody.papers.simplicity import fig2_seeds as of_seeds, staircase
+from manybody.papers.simplicity import staircase, staircase_panels as panels
 from manybody.papers.simplicity.staircase import (
     CLOSED,
     EXACT,
@@ -46,8 +46,8 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         style.points("c", f"layer {layer}", found.deepest.chosen, moved.index, moved[layer])
         for layer in moved.columns
     ]
-    ends = of_seeds.ends("b", found.groups)
-    drawn = [*of_seeds.losses("a", found.networks), *ends, *layers, *of_seeds.numbers(found)]
+    ends = panels.ends("b", found.groups)
+    drawn = [*panels.losses("a", found.networks), *ends, *layers, *panels.numbers(found)]
     return style.Tables(style.gathered(drawn), found)
 
 
@@ -206,16 +206,16 @@ def draw_in(figure, tables: style.Tables, letters: str = "abc", name: str = "") 
     orders = ", ".join(map(str, range(1, len(found.shares) + 1)))
     title = f"{name}{found.sizes}; shares of orders {orders}: {shares}"
     figure.suptitle(title, x=0.01, ha="left")
-    of_seeds.draw_losses(losses, found.networks, found.lines)
-    losses.set(xlabel="training epoch", ylabel=of_seeds.LOSS)
+    panels.draw_losses(losses, found.networks, found.lines)
+    losses.set(xlabel="training epoch", ylabel=panels.LOSS)
     ends.sharey(losses)
-    of_seeds.draw_ends(ends, found.groups, found.lines)
+    panels.draw_ends(ends, found.groups, found.lines)
     ends.tick_params(labelleft=False)
     _draw_displacements(layers, tables.drawn)
     titles = "losses of all runs", "their ends", f"layers, n = {found.deepest.layers}"
     for axes, letter, title in zip((losses, ends, layers), letters, titles, strict=True):
         axes.set_title(f"({letter}) {title}")
-    of_seeds.legend_of_ends(figure, losses.get_legend_handles_labels()[0])
+    panels.legend_of_ends(figure, losses.get_legend_handles_labels()[0])
 
 
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
@@ -227,7 +227,7 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0, gid="guide")
     axes.set(xlim=(0, None), yscale="log")
     axes.set(xlabel="training epoch", ylabel="mean square displacement")
-    style.label_right(axes, ends, of_seeds.APART)
+    style.label_right(axes, ends, panels.APART)
 
 
 def caption(inputs: Inputs, block: Block) -> str:

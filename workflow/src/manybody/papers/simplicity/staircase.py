@@ -214,11 +214,6 @@ class Staircase:
         return self.networks[-1]
 
     @property
-    def by_recipe(self) -> list[Group]:
-        """The deepest network, by each recipe."""
-        return [self.deepest, *self.protocols]
-
-    @property
     def scope(self) -> str:
         runs = ", ".join(f"{group.label}: {len(group.runs)} seeds" for group in self.groups)
         return f"{self.name}, order {self.lines.truth.order}, {self.sizes}; {runs}"

@@ -1,24 +1,19 @@
-"""Figure 2, seed by seed: how far the deepest network comes, by each training recipe.
+"""Losses and ends of the networks of a staircase, as tables and as pictures.
 
-Figure 2 takes its losses and ends from here. Numbers that are not points of a panel have a panel of
-their own in the table: `lines`, `shares` (f_k of the Hamiltonian), `escapes` (x: layer, y: epoch at
-which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on its line), `gap` (y:
-share of the last gap that is closed).
+Numbers that are not points of a panel have a panel of their own in the table: `lines`, `shares`
+(f_k of the Hamiltonian), `escapes` (x: layer, y: epoch at which it has moved, empty if it has not),
+`plateaus` (x: order, y: epochs on its line), `gap` (y: share of the last gap that is closed).
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
 
 from manybody.papers import style
-from manybody.papers.claims import Claim
-from manybody.papers.simplicity import staircase
-from manybody.papers.simplicity.staircase import CLOSED, Group, Inputs, Line, Lines, Staircase
+from manybody.papers.simplicity.staircase import CLOSED, Group, Line, Lines, Staircase
 
-COLUMNS = 3  # of panels
 APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
 WIDE = 3  # columns of ends whose names fit beside each other
 LOSS = "held-out loss (nats per token)"
@@ -27,20 +22,6 @@ DOT = dict(marker="o", markersize=3, gid="moved")
 CROSS = dict(marker="x", markersize=4, gid="guide")
 RING = DOT | dict(markersize=7, markerfacecolor="none", color="black", linestyle="")
 GROUND = dict(marker="s", markersize=8, color="0.87", linestyle="")
-
-
-class Block(staircase.StaircaseBlock):
-    """As fig2, with more seeds."""
-
-
-def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """The deepest network's runs by each recipe, and their lines."""
-    found = staircase.read(inputs)
-    groups = found.by_recipe
-    drawn = [*ends(ascii_lowercase[len(groups)], groups), *numbers(found)]
-    for letter, group in zip(ascii_lowercase, groups, strict=False):
-        drawn += losses(letter, [group])
-    return style.Tables(style.gathered(drawn), found)
 
 
 def losses(panel: str, groups: Sequence[Group]) -> Iterator[pd.DataFrame]:
@@ -79,32 +60,6 @@ def numbers(found: Staircase) -> Iterator[pd.DataFrame]:
 def edge(lines: Lines) -> float:
     """The loss at which most of the last gap is closed; NaN where there is no gap."""
     return lines.descending[-2].loss - CLOSED[0] * lines.gap
-
-
-def claims(tables: style.Tables) -> list[Claim]:
-    """Judges nothing: figure 2 does so for the paper's recipe."""
-    return []
-
-
-@style.in_house_style
-def draw(tables: style.Tables):
-    """Losses of the deepest network by each recipe; beside them the ends of all runs."""
-    groups, lines = tables.found.by_recipe, tables.found.lines
-    rows = math.ceil((len(groups) + 1) / COLUMNS)
-    figure = style.new(2, 2.2 * rows + 0.5)
-    places = figure.subplots(rows, COLUMNS, sharey=True, squeeze=False)
-    for axes, letter, group in zip(places.flat, ascii_lowercase, groups, strict=False):
-        draw_losses(axes, [group], lines)
-        axes.set(title=f"({letter}) {named(group)}", xlabel="training epoch")
-    ends, *empty = places.flat[len(groups) :]
-    draw_ends(ends, groups, lines)
-    ends.set(title=f"({ascii_lowercase[len(groups)]}) ends of all runs")
-    for axes in empty:
-        axes.axis("off")
-    for axes in places[:, 0]:
-        axes.set_ylabel(LOSS)
-    legend_of_ends(figure)
-    return figure
 
 
 def named(group: Group) -> str:
@@ -179,16 +134,3 @@ def legend_of_ends(figure, networks: Sequence = ()) -> None:
     handles = [*networks, *(style.mark(label, **looks) for label, looks in marks.items())]
     looks = dict(ncols=len(handles), columnspacing=1.2)
     figure.legend(handles=handles, loc="outside lower center", **looks)
-
-
-def caption(inputs: Inputs, block: Block) -> str:
-    runs = [inputs.networks[-1], *inputs.protocols]
-    recipes = "; ".join(f"*{one.runs[0].model}*, {one.recipe}" for one in runs)
-    return (
-        "Figure 2, seed by seed: how far the deepest network comes to the order of its data.\n\n"
-        "Held-out loss of every seed, a panel for each recipe, and on the right the ends of all "
-        "runs; lines as in figure 2. Thick and ringed: the run of median final loss. In the grey "
-        f"band {CLOSED[0]:.0%} or more is closed of the last gap, from the line below the order of "
-        "the data to the true conditionals. Crosses on the upper edge: diverged.\n\n"
-        f"Trained on {inputs.made()}: {recipes}.\n"
-    )
