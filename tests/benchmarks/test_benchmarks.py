@@ -4,9 +4,8 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-import torch
 
-from benchmarks import clones, energies
+from benchmarks import clones
 
 
 def test_rates_of_clones_and_of_naive_chains_are_those_of_their_own_times(monkeypatch):
@@ -23,21 +22,3 @@ def test_rates_of_clones_and_of_naive_chains_are_those_of_their_own_times(monkey
     assert row["baseline"] == pytest.approx(12 / 4)
     assert row["ours"] == pytest.approx(12 / 0.5)
     assert row["ratio"] == pytest.approx(8)
-
-
-def test_all_terms_of_frozen_paths_make_the_same_moves(monkeypatch):
-    """Else the benchmark stops."""
-    sizes = dict(vocabulary=60, length=5, layers=1, heads=1, width=8, mlp=8)
-    monkeypatch.setattr(energies, "BERT", energies.BERT | sizes)
-    monkeypatch.setattr(energies, "BLOCKS", 2)
-    with torch.no_grad():
-        assert energies.paths()["ours"] > 0
-        terms = energies.AllTerms._terms
-
-        def negated(self, *which):
-            features, scores = terms(self, *which)
-            return features, -scores
-
-        monkeypatch.setattr(energies.AllTerms, "_terms", negated)
-        with pytest.raises(RuntimeError, match="different moves"):
-            energies.paths()

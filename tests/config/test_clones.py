@@ -1,11 +1,10 @@
-"""Which sampler, energy and paths of a clone fit together, and what is said else."""
+"""Which sampler, energy and model of a clone fit together, and what is said else."""
 
 import pytest
 from configs import refusal, with_entry
 
 from manybody.pipeline.check import check
 
-PATHS = {"energy": "reference", "paths": 4}
 GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
 
 
@@ -14,8 +13,6 @@ GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
     [
         {"energy": "reference"},
         {"energy": "reference", "sampler": "heat-bath"},
-        {"energy": "reference", "model": "n4", "paths": 2},
-        {"model": "bert-generator"} | PATHS,
         {"model": "bert-generator", "sampler": "gibbs"},
         GPT,
     ],
@@ -34,13 +31,12 @@ def test_what_fits_together_passes(changes):
         ),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),
-        ({"energy": "reference", "model": "n4"}, ["paths: missing", "such as 4"]),
-        ({"energy": "reference", "paths": 4}, ["paths: found 4", "leave it out"]),
+        ({"energy": "reference", "model": "n4"}, ["energy: found reference of n4", "raw or norm"]),
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
         (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
         (GPT | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
         (
-            {"model": "bert-generator", "precision": "bfloat16"} | PATHS,
+            {"energy": "reference", "precision": "bfloat16"},
             ["precision: found bfloat16", "energy reference"],
         ),
     ],

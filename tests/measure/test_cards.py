@@ -16,7 +16,7 @@ from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
 from manybody.models.samplers import ENERGIES, NEEDS
 from manybody.sampling import metropolis
-from manybody.sampling.reference import reference
+from manybody.sampling.draws import unigram
 
 VOCABULARY, LENGTH, CHAINS = 24, 9, 40
 BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)
@@ -31,7 +31,6 @@ CHAINED = {
     "noise": dict(model="n2", chain_init="unigram"),
     "norm": dict(model="bert", energy="norm", sweeps=[4, 8]),
     "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
-    "paths": dict(model="bert", energy="reference", paths=2, sweeps=[4, 8]),
     "gibbs": dict(model="bert", sampler="gibbs", sweeps=[4, 8]),
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
@@ -42,7 +41,7 @@ NEVER["ancestral"] = {"agree", "rhat", "kept"}
 
 def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
     """A clone as the pipeline's script draws it."""
-    energy, paths = given.get("energy", "raw"), given.get("paths")
+    energy = given.get("energy", "raw")
     split = "test" if chain_init == "test" else "train"
     initial, rows = metropolis.choose_initial(tokens(split), CHAINS, chain_init, VOCABULARY, 5)
     generator = {
@@ -53,7 +52,7 @@ def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
         model, initial, folder / "clones" / name, energy=energy, gauge="none",
         sweeps=given.get("sweeps", [4, 40]), order="left-to-right", seed=5, stream=name,
         sampler=given.get("sampler", "mh"),
-        reference=reference(energy, paths, 5, model, lambda: tokens("train")),
+        mu=unigram(tokens("train"), VOCABULARY) if energy == "reference" else None,
         about={"source": "letters", "chain_init": chain_init, "rows": rows, "generator": generator},
     )  # fmt: skip
 

@@ -12,11 +12,11 @@ from benchmarks import naive
 from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
 from manybody.sampling.backends import open_chains
+from manybody.sampling.draws import unigram
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import PathChains, Reference, draw_paths, unigram
 
 TOLERANCE = 1e-12
 CLOSED = {
@@ -83,7 +83,7 @@ def reference_law(vocabulary, seed=0):
     ("length", "vocabulary", "order", "seed"),
     [(5, 3, 2, 0), (5, 3, 2, 1), (5, 3, 3, 0), (4, 4, 3, 2)],
 )
-def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
+def test_the_reference_law_finds_the_law_of_compatible_conditionals(
     length, vocabulary, order, seed
 ):
     """And the raw and norm scores do not."""
@@ -91,16 +91,8 @@ def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
     model = Conditionals(energies, vocabulary, length)
     every, law = states(model), reference_law(vocabulary, seed)
     assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
-    paths = draw_paths(length, 1, seed, mu=law)
-    found = mean_energy(model, every, paths)
-    start = energies[np.ravel_multi_index(paths.blocks[0], (vocabulary,) * length)]
-    np.testing.assert_allclose(found, energies - start, rtol=0, atol=TOLERANCE)
     for kind in ("raw", "norm"):
         assert apart(naive.energy(model, every, kind), energies) > 0.1
-
-
-def mean_energy(model, tokens, paths):
-    return PathChains(model, tokens, paths).energy().numpy()
 
 
 def parameters(name):
@@ -159,53 +151,6 @@ def test_all_values_of_a_position_are_those_of_the_enumeration(name, energy):
             chains.accept(handle, torch.rand(len(every), generator=generator) < 0.6)
 
 
-@pytest.mark.parametrize("name", ["bert", "n=3", "n=2, two heads"])
-def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
-    model = build(MODELS[name])
-    generator = torch.Generator().manual_seed(5)
-    tokens = torch.randint(model.vocabulary, (9, model.length), generator=generator)
-    paths = draw_paths(model.length, 3, 4, mu=reference_law(model.vocabulary))
-    chains = PathChains(model, tokens, paths)
-    for _ in range(8):
-        some = torch.randperm(9, generator=generator)[:5]
-        at = torch.randint(model.length, (5,), generator=generator)
-        new = torch.randint(model.vocabulary, (5,), generator=generator)
-        before, rows = chains.tokens.clone(), torch.arange(5)
-        logits = model.masked_logits(before[some], rows, at)
-        after = before[some].clone()
-        after[rows, at] = new
-        one, other = (naive.path_energy(model, part, paths) for part in (before[some], after))
-        expected = one - other + logits[rows, before[some, at]] - logits[rows, new]
-        if new[0] % 2:  # the driver has asked for the same copies before
-            torch.testing.assert_close(chains.logits(some, at), logits, rtol=0, atol=TOLERANCE)
-        ratio, handle = chains.log_ratio(some, at, new)
-        torch.testing.assert_close(ratio, expected, rtol=0, atol=TOLERANCE)
-        chains.accept(handle, torch.rand(5, generator=generator) < 0.7)
-        expected = naive.path_energy(model, chains.tokens, paths)
-        torch.testing.assert_close(chains.energy(), expected, rtol=0, atol=TOLERANCE)
-
-
-def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
-    """For a model that is not compatible: every order, and every block by its chance."""
-
-    model, law = (
-        build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
-        reference_law(2),
-    )
-    every = states(model)
-    orders = np.array(list(itertools.permutations(range(3))))
-    total = np.zeros(len(every))
-    for block in every.numpy():
-        paths = draw_paths(3, len(orders), 0, mu=law)
-        paths = type(paths)(orders, np.tile(block, (len(orders), 1)))
-        total += np.prod(law[block]) * mean_energy(model, every, paths)
-    expected = naive.reference_energies(model, law)
-    difference = total - expected
-    np.testing.assert_allclose(difference, difference[0], rtol=0, atol=TOLERANCE)
-    one = mean_energy(model, every, draw_paths(3, 1, 0, mu=law))
-    assert np.ptp(one - expected) > 0.01
-
-
 def test_unigrams_give_every_token_a_share():
     mu = unigram(np.array([[0, 0, 1]]), 4)
     np.testing.assert_allclose(mu, np.array([2.5, 1.5, 0.5, 0.5]) / 5)
@@ -218,7 +163,6 @@ DRAWN = [
     ("n=2", "heat-bath", "raw", "none"),
     ("n=2", "heat-bath", "reference", "none"),
     ("n=2", "mh", "reference", "none"),
-    pytest.param("bert", "mh", "reference", "none", marks=pytest.mark.long),
 ]
 
 
@@ -229,18 +173,14 @@ def test_chains_draw_from_the_distribution_of_the_energy(name, sampler, energy, 
     scale, sweeps = {"n=2": (0.5, 30), "n=3": (0.3, 30), "bert": (0.6, 8)}[name]
     model, count = build(SMALL[name], scale), 4000
     every, law = states(model), reference_law(3)
-    paths = draw_paths(4, 2, 1, mu=law)
-    if samplers.takes_paths(energy, model.about):
-        energies = naive.path_energy(model, every, paths).numpy()
-    elif energy == "reference":
+    if energy == "reference":
         energies = naive.reference_energies(model, law)
     else:
         energies = naive.energy(model, every, energy, gauge).numpy()
     starts, moves = torch.zeros(count, 4, dtype=torch.int64), numbers(count, 4, sweeps)
     step = redraw if sampler == "heat-bath" else advance
     for beta in (1.0, 0.6):
-        given = Reference(mu=law, paths=paths)
-        chains = open_chains(model, starts, energy, gauge, sampler=sampler, reference=given)
+        chains = open_chains(model, starts, energy, gauge, sampler=sampler, mu=law)
         betas = None if beta == 1.0 else np.full(count, beta)
         record = step(chains, *moves, starts.numpy(), {sweeps}, None, betas)
         final, weights = record.tokens[sweeps], distribution_of(beta * energies)
@@ -308,9 +248,8 @@ def test_every_combination_of_sampler_and_energy_opens(sampler):
     if not samplers.suits(sampler, model.about):
         assert sampler == "ancestral"
         return
-    given = Reference(law)
     for energy in samplers.NEEDS[sampler][0]:
-        chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
+        chains = open_chains(model, tokens, energy, "none", sampler=sampler, mu=law)
         expected = {
             "raw": lambda: naive.energy(model, tokens),
             "norm": lambda: naive.energy(model, tokens, "norm"),

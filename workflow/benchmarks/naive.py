@@ -70,19 +70,6 @@ def reference_energies(model: Model, law: np.ndarray) -> np.ndarray:
     return total.reshape(-1)
 
 
-def path_energy(model: Model, tokens: Tensor, paths) -> Tensor:
-    """The mean (C,) of E_{pi,r} of tokens (C, L) over frozen paths, all L terms of each anew."""
-    total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
-    for order, block in zip(paths.orders, paths.blocks, strict=True):
-        state = torch.from_numpy(block).to(tokens.device).expand_as(tokens).clone()
-        for i in order.tolist():
-            logits = _masked_logits(model, state, torch.full_like(tokens[:, 0], i))
-            rows = torch.arange(len(tokens), device=tokens.device)
-            total -= logits[rows, tokens[:, i]] - logits[rows, state[:, i]]
-            state[:, i] = tokens[:, i]
-    return total / len(paths.orders)
-
-
 def _scored(logits: Tensor, own: Tensor, kind: str, gauge: str) -> Tensor:
     """Scores (...,) float64 of tokens `own` (...,) by logits (..., |V|)."""
     if kind == "norm":

@@ -13,8 +13,8 @@ from manybody.io.checkpoints import checkpoint_steps, chosen_step
 from manybody.io.devices import pick
 from manybody.io.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
+from manybody.sampling.draws import unigram
 from manybody.sampling.metropolis import choose_initial, sample
-from manybody.sampling.reference import reference
 
 clone, run = snakemake.params.clone, snakemake.input.model
 step = chosen_step(run, clone["step"], snakemake.input.reference or None)
@@ -27,11 +27,9 @@ initial, rows = choose_initial(
 alphabet = available.about.get("alphabet")  # the letters of an alignment
 words = snakemake.input.tokenizer
 overlap = snakemake.input.overlap
-
-
-def train():
-    return Sequences.open(snakemake.input.train).tokens
-
+mu = None
+if clone["energy"] == "reference":
+    mu = unigram(Sequences.open(snakemake.input.train).tokens, model.vocabulary)
 
 sample(
     model,
@@ -45,7 +43,7 @@ sample(
     stream=snakemake.wildcards.clone,
     precision=clone["precision"],
     sampler=clone.get("sampler", "mh"),
-    reference=reference(clone["energy"], clone.get("paths"), clone["chain_seed"], model, train),
+    mu=mu,
     about={
         "source": clone["source"],
         "generator": {

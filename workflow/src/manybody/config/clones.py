@@ -43,8 +43,9 @@ class Clone(Block):
     )
     energy: Literal[samplers.ENERGIES] = key(
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
-        "probabilities; reference the energy that has no factor k, with the unigram law of the "
-        "training tokens for what is left out. Of gibbs and ancestral it is what the trace records."
+        "probabilities; reference the energy that has no factor k, of exact factored attention of "
+        "up to two layers, with the unigram law of the training tokens for what is left out. Of "
+        "gibbs and ancestral it is what the trace records."
     )
     sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
@@ -52,11 +53,6 @@ class Clone(Block):
         "layers); gibbs from the model's masked conditional, which belongs to no energy; ancestral "
         "draws a causal model's tokens one after another.",
         "mh",
-    )
-    paths: Count | None = key(
-        "Frozen paths that reference is the mean of where it has no closed form; clones with one "
-        "chain_seed share them.",
-        None,
     )
     gauge: Literal["none", "mean"] = key(
         "mean subtracts from each masked logit vector its mean over the vocabulary; none is the "
@@ -103,14 +99,12 @@ class Clone(Block):
                 f", {kind}",
             )
             return
-        paths = samplers.takes_paths(self.energy, about)
-        if paths != (self.paths is not None):
+        if self.energy == "reference" and not samplers.closed(about):
             yield self.refused(
-                "paths",
-                "a number" if paths else "nothing",
-                "give a number, such as 4" if paths else "leave it out",
-                f", but energy {self.energy} of {self.model} is "
-                f"{'a mean over' if paths else 'none of'} frozen paths",
+                "energy",
+                f"raw or norm of this model, as reference needs {samplers.CLOSED}",
+                "take one of them",
+                f" of {self.model}",
             )
         available = source.available("test")
         if self.chain_init == "test" and available and self.chains > available:

@@ -3,9 +3,7 @@
 energy      what the chains are weighed by            docs/science/controls.md
 raw         sum of the masked logits                  the paper's
 norm        sum of the masked log-probabilities
-reference   E*_mu, mu the training text's unigrams    sections 1 and 2; closed for factored n <= 2,
-                                                      else the mean of `paths` frozen paths from
-                                                      draws of mu (eq. 3)
+reference   E*_mu, mu the training text's unigrams    sections 1 and 2, of factored n <= 2
 
 sampler     draws from                                the energy
 mh          exp(-E), proposals by masked logits       the target
@@ -48,8 +46,3 @@ def by_order(sampler: str, energy: str, about) -> bool:
     if not closed(about) or energy == "norm":
         return False
     return energy == "reference" or sampler in ("heat-bath", "gibbs")
-
-
-def takes_paths(energy: str, about) -> bool:
-    """True if the energy is a mean over frozen paths."""
-    return energy == "reference" and not closed(about)

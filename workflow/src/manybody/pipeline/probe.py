@@ -38,10 +38,9 @@ from manybody.models.objectives import (
 )
 from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.draws import Draws
+from manybody.sampling.draws import Draws, unigram
 from manybody.sampling.metropolis import advance
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import reference
 from manybody.training import kept_steps, learning_curves
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
@@ -181,15 +180,14 @@ class Probe:
             products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
             return 2.0 * sum(products) * count
         kind = "float32" if self.gpu else clone["precision"]
-        given = clone["paths"], 0, self.model, lambda: self.tokens(MANY)
-        compared = reference(energy, *given)
+        mu = unigram(self.tokens(MANY), self.vocabulary) if energy == "reference" else None
         each = 1 if sampler == "mh" else self.length
 
         def ready(n):
             draws = Draws(0, n, self.length, clone["order"]).sweep(1)
             moved = [numbers[:, None, :each] for numbers in draws]
             chains = open_chains(
-                self.model, self.tensor(n), energy, clone["gauge"], kind, sampler, compared
+                self.model, self.tensor(n), energy, clone["gauge"], kind, sampler, mu
             )
             if self.gpu and sampler == "mh":  # of a proposal that is not the token itself
 
@@ -283,7 +281,7 @@ class Prices:
 
     def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
         entry = self.config["clones"][clone]
-        keys = ("sampler", "energy", "chains", "gauge", "paths", "precision", "order")
+        keys = ("sampler", "energy", "chains", "gauge", "precision", "order")
         _, cost = self._model(source, entry["model"], gpu)
         steps = max(entry["sweeps"]) * self._of(source)["length"]
         return steps * cost("sampled", {key: entry.get(key) for key in keys})

@@ -13,6 +13,7 @@ and only the other positions are ever scored: log alpha = sum_{j != i} score_j(s
 
 from typing import Protocol
 
+import numpy as np
 from torch import Tensor
 
 from manybody.models import samplers
@@ -20,7 +21,6 @@ from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
 from manybody.sampling.redraw import Causal, MaskedGibbs
-from manybody.sampling.reference import PathChains, Reference
 
 
 class Chains(Protocol):
@@ -63,12 +63,12 @@ def open_chains(
     gauge: str = "none",
     precision: str = "float32",
     sampler: str = "mh",
-    reference: Reference | None = None,
+    mu: np.ndarray | None = None,
 ) -> Chains:
     """The fastest exact backend for `model`, started at `tokens` (C, L).
 
-    The energy "reference" needs its `reference`. Chains of `sampler` other than "mh" are those that
-    `redraw.redraw` moves.
+    The energy "reference" needs its distribution `mu` (|V|,). Chains of `sampler` other than "mh"
+    are those that `redraw.redraw` moves.
 
     `precision` float16 or bfloat16 (BERT) computes ratios in it and those near their threshold
     again in the model's own type: the same moves, faster on a GPU. The block `clones` of the
@@ -77,14 +77,9 @@ def open_chains(
     if sampler == "ancestral":
         return Causal(model, tokens)
     if samplers.by_order(sampler, energy, model.about):
-        mu = None if reference is None else reference.mu
         return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)
-    if sampler == "gibbs" and energy in ("raw", "norm"):
-        return MaskedGibbs(model, MaskedChains(model, tokens, energy, gauge))
     if sampler == "gibbs":
-        return MaskedGibbs(model, PathChains(model, tokens, reference.paths))
-    if energy == "reference":
-        return PathChains(model, tokens, reference.paths)
+        return MaskedGibbs(model, MaskedChains(model, tokens, energy, gauge))
     if precision != "float32":
         return CoarseChains(model, tokens, energy, gauge, precision)
     if footprint.incremental(model, energy, *_numbers(model)):
@@ -94,7 +89,7 @@ def open_chains(
 
 
 def bytes_needed(
-    model: Model, energy: str, precision: str = "float32", sampler: str = "mh", paths: int = 0
+    model: Model, energy: str, precision: str = "float32", sampler: str = "mh"
 ) -> tuple[int, int]:
     """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
 
@@ -102,7 +97,7 @@ def bytes_needed(
     computed.
     """
     number, device = _numbers(model)
-    shared, each = footprint.group_bytes(model, energy, number, device, sampler, paths)
+    shared, each = footprint.group_bytes(model, energy, number, device, sampler)
     if precision != "float32":
         shared += 2 * sum(weight.numel() for weight in model.parameters())
     return shared, each

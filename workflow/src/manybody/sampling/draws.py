@@ -11,6 +11,12 @@ from manybody.io.seeds import stream_key
 LEAST = -700.0  # of an exponent; what is rarer than exp(LEAST) times the most likely is not drawn
 
 
+def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Frequencies (|V|,) of tokens (N, L), half a count added to each, so that none is 0."""
+    counts = np.bincount(np.asarray(tokens).reshape(-1), minlength=vocabulary) + 0.5
+    return counts / counts.sum()
+
+
 class Draws:
     """For each sweep, the positions a chain visits and its uniform numbers.
 

@@ -59,8 +59,7 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
     about = models.about({**model, **sizes})
     if about.work_size is None:
         return FIXED
-    sampler, paths = clone.get("sampler", "mh"), clone.get("paths") or 0
-    shared, each = group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
+    shared, each = group_bytes(about, clone["energy"], sampler=clone.get("sampler", "mh"))
     group = min(shared + clone["chains"] * each, MEMORY)
     return PROCESS + -(-(group + (SINGLE + DOUBLE) * about.weights) // 10**6)
 
@@ -71,26 +70,23 @@ def group_bytes(
     number: int = SINGLE,
     device: str = "cpu",
     sampler: str = "mh",
-    paths: int = 0,
 ) -> tuple[int, int]:
     """Bytes that all chains share, and bytes for each chain (caches and work space).
 
-    `model` is a model or its `About`, `number` the bytes of one of its numbers, `paths` how many
-    frozen paths its energy has.
+    `model` is a model or its `About`, `number` the bytes of one of its numbers.
     """
     about = models.about(model.description)
     if sampler == "ancestral":
         return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
     if samplers.by_order(sampler, energy, about):
         return order_bytes(Sizes.of(model.description), number)
-    plain = sampler == "mh" and not paths
-    if plain and incremental(model, energy, number, device):
+    if sampler == "mh" and incremental(model, energy, number, device):
         return incremental_bytes(Sizes.of(model.description), energy, number, device)
     length, vocabulary = model.description["length"], model.description["vocabulary"]
     work = max(COPIES.get(device, COPIES["cpu"]), length * model.work_size * number)
     # Cached, proposed, and both again while they are gathered or concatenated.
-    features = 4 * length * max(paths, 1) * model.feature_size * number
-    scores = DOUBLE * length * (10 + 2 * paths * length)
+    features = 4 * length * model.feature_size * number
+    scores = DOUBLE * length * 10
     proposal = vocabulary * (3 * DOUBLE + number)
     return 2 * work, features + scores + proposal
 

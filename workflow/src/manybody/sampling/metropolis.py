@@ -32,7 +32,6 @@ from manybody.sampling.diagnostics import Record, trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import Reference
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
@@ -162,13 +161,12 @@ def group_size(
     memory: int = MEMORY,
     precision: str = "float32",
     sampler: str = "mh",
-    paths: int = 0,
 ) -> int:
     """The number of chains that fit into `memory` bytes at once, from the sizes of their caches.
 
     Raises `MemoryError` when not even one does.
     """
-    shared, each = bytes_needed(model, energy, precision, sampler, paths)
+    shared, each = bytes_needed(model, energy, precision, sampler)
     if shared + each > memory:
         raise MemoryError(
             f"one chain of this model needs {(shared + each) / 2**30:.2f} GiB (tables "
@@ -221,7 +219,7 @@ def sample(
     precision: str = "float32",
     stream: str = "",
     sampler: str = "mh",
-    reference: Reference | None = None,
+    mu: np.ndarray | None = None,
 ) -> Path:
     """Draws clones of `model` from `initial` (C, L) into the folder `out`; returns its manifest.
 
@@ -231,7 +229,7 @@ def sample(
     sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
     and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
-    that move together, `precision`, `sampler` and `reference` are those of `open_chains`.
+    that move together, `precision`, `sampler` and `mu` are those of `open_chains`.
 
     Raises `ValueError` for starts that do not fit the model.
     """
@@ -250,15 +248,14 @@ def sample(
     )
     if sampler != "mh":
         about |= dict(sampler=sampler)
-    if reference is not None:
-        about |= dict(reference=reference.about)
-    paths = 0 if reference is None or reference.paths is None else len(reference.paths.orders)
-    group = group_size(model, energy, memory, precision, sampler, paths)
+    if mu is not None:
+        about |= dict(reference=dict(law=hashlib.sha256(mu.tobytes()).hexdigest()))
+    group = group_size(model, energy, memory, precision, sampler)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
         run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
         draws = Draws(seed, len(initial), model.length, order, stream)
-        _walk(run, model, draws, group, sampler, reference)
+        _walk(run, model, draws, group, sampler, mu)
         return run.close(tokenizer)
 
 
@@ -268,7 +265,7 @@ def _walk(
     draws: Draws,
     group: int,
     sampler: str,
-    reference: Reference | None,
+    mu: np.ndarray | None,
 ) -> None:
     device = next(model.parameters()).device
     energy, gauge = run.about["energy"], run.about["gauge"]
@@ -289,7 +286,7 @@ def _walk(
                     chains = None  # the caches of the group before must go first
                     tokens = torch.from_numpy(run.tokens[part]).to(device)
                     chains = open_chains(
-                        model, tokens, energy, gauge, run.about["precision"], sampler, reference
+                        model, tokens, energy, gauge, run.about["precision"], sampler, mu
                     )
                 else:
                     chains.rebuild()
