@@ -32,6 +32,7 @@ from manybody.sampling.diagnostics import Record, trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
 from manybody.sampling.redraw import redraw
+from manybody.sampling.walk_loops import Walk, asked, move, ready_moves, skip_same
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
@@ -55,97 +56,75 @@ def advance(
     `betas` (C,) are inverse temperatures of the target, 1 by default; not with coarse arithmetic.
     """
     count, sweeps, length = visits.shape
-    last = sweeps * length
-    # The numbers of all steps, flat: those of step t of chain c are at c * last + t.
-    visits, proposing = visits.reshape(-1), uniforms[..., 0].reshape(-1)
+    last, device = sweeps * length, chains.tokens.device
     with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
-        accepting = np.log(uniforms[..., 1]).reshape(-1)
-    device = chains.tokens.device
-    tokens = chains.tokens.cpu().numpy().copy()
-    energies = chains.energy().cpu().numpy().copy()
-    record = Record(sweeps, count)
-    for sweep in keep:
-        record.tokens[sweep] = np.zeros_like(tokens)
-    step = np.zeros(count, dtype=np.int64)
-    margin = getattr(chains, "margin", 0.0)
-    ready = np.zeros(count, dtype=bool)  # has a real proposal that waits for its ratio
-    proposals = np.zeros(count, dtype=np.int64)
-    gains = np.zeros(count)  # h_i[b] - h_i[a]
+        accepting = np.log(uniforms[..., 1])
+    record, kept = Record(sweeps, count), np.zeros((len(keep), *initial.shape), dtype=np.int64)
+    slot = np.full(sweeps, -1)
+    for place, sweep in enumerate(sorted(keep)):
+        slot[sweep - 1], record.tokens[sweep] = place, kept[place]
+    walk = Walk(
+        *(np.ascontiguousarray(of.reshape(count, last)) for of in (visits, uniforms[..., 0])),
+        accepting.reshape(count, last),
+        chains.tokens.cpu().numpy().copy(),
+        np.ascontiguousarray(initial, dtype=np.int64),
+        chains.energy().cpu().numpy().copy(),
+        step=np.zeros(count, dtype=np.int64),
+        ready=np.zeros(count, dtype=bool),
+        proposals=np.zeros(count, dtype=np.int64),
+        gains=np.zeros(count),
+        same=record.same,
+        accepted=record.accepted,
+        changed=record.changed,
+        recorded=record.energies,
+        kept=kept,
+        slot=slot,
+    )
+    margin, ahead = getattr(chains, "margin", 0.0), min(getattr(chains, "ahead", 1), length)
 
-    def finish(which: np.ndarray, steps: np.ndarray | int = 1) -> None:
-        """Counts `steps` (at most L) more of each chain as done."""
-        before = step[which] // length
-        step[which] += steps
-        ended = which[step[which] // length > before]
-        if not ended.size:
-            return
-        sweep = step[ended] // length
-        if margin:  # coarse ratios do not add up to the energy of the state
-            energies[ended] = chains.energy(_indices(ended, device)).cpu().numpy()
-        record.energies[sweep - 1, ended] = energies[ended]
-        record.changed[sweep - 1, ended] = (tokens[ended] != initial[ended]).sum(axis=1)
-        for number in keep.intersection(sweep.tolist()):
-            kept = ended[sweep == number]
-            record.tokens[number][kept] = tokens[kept]
+    def record_exactly(which: np.ndarray, before: np.ndarray) -> None:
+        """Energies of chains at the end of a sweep, to which coarse ratios do not add up."""
+        ended = which[walk.step[which] // length > before // length]
+        if ended.size:
+            walk.energies[ended] = chains.energy(_indices(ended, device)).cpu().numpy()
+            walk.recorded[walk.step[ended] // length - 1, ended] = walk.energies[ended]
 
-    ahead = np.arange(min(getattr(chains, "ahead", 1), length))
     while True:
-        (waiting,) = (~ready & (step < last)).nonzero()
-        while waiting.size:
-            at = step[waiting, None] + ahead
-            place = waiting[:, None] * last + np.minimum(at, last - 1)
-            positions = visits[place]
-            current = tokens[waiting[:, None], positions]
-            asked = np.repeat(waiting, len(ahead)), positions.reshape(-1)
-            logits = chains.logits(*(_indices(values, device) for values in asked))
-            numbers = proposing[place].reshape(-1)
-            drawn, gain = (
-                found.reshape(at.shape) for found in propose(logits, numbers, current.reshape(-1))
-            )
-            same = np.logical_and.accumulate((drawn == current) & (at < last), axis=1)
-            steps = same.sum(axis=1)
-            for n in range(steps.max()):
-                record.same[at[same[:, n], n] // length, waiting[same[:, n]]] += 1
-            finish(waiting, steps)
-            (real,) = ((steps < len(ahead)) & (step[waiting] < last)).nonzero()
-            found, which = (real, steps[real]), waiting[real]
-            ready[which], proposals[which], gains[which] = True, drawn[found], gain[found]
+        while True:
+            waiting, *where, current, numbers = asked(walk, ahead)
+            if not waiting.size:
+                break
+            before = walk.step[waiting]
+            logits = chains.logits(*(_indices(values, device) for values in where))
+            found = map(np.ascontiguousarray, propose(logits, numbers, current))
+            skip_same(walk, waiting, *(values.reshape(-1, ahead) for values in found))
+            if margin:
+                record_exactly(waiting, before)
             if not chains.full_batches:
                 break
-            waiting = waiting[~ready[waiting] & (step[waiting] < last)]
-        (moving,) = ready.nonzero()
+        moving, positions, proposals = ready_moves(walk)
         if not moving.size:
-            if (step == last).all():
+            if (walk.step == last).all():
                 break
             continue
-        at = step[moving]
-        place = moving * last + at
-        positions = visits[place]
-        ratios, handle = chains.log_ratio(
-            _indices(moving, device),
-            _indices(positions, device),
-            _indices(proposals[moving], device),
-        )
-        thresholds = accepting[place]
-        ratios = ratios.cpu().numpy()
-        rises = ratios + gains[moving]
+        moves = (_indices(values, device) for values in (moving, positions, proposals))
+        ratios, handle = chains.log_ratio(*moves)
+        ratios, gains, before = ratios.cpu().numpy(), walk.gains[moving], walk.step[moving]
+        rises = ratios + gains
         if betas is not None:  # the proposals' own distribution stays as it is
-            ratios = betas[moving] * rises - gains[moving]
+            ratios = betas[moving] * rises - gains
         if margin:  # coarse arithmetic does not decide within it, nor where it is not finite
-            (doubtful,) = (~(np.abs(ratios - thresholds) >= margin)).nonzero()
+            apart = np.abs(ratios - walk.accepting[moving, before])
+            (doubtful,) = (~(apart >= margin)).nonzero()
             if doubtful.size:
                 ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
-                rises = ratios + gains[moving]
-        accepted = thresholds < ratios
+                rises = ratios + gains
+        accepted = move(walk, moving, ratios, rises)
         chains.accept(handle, torch.from_numpy(accepted).to(device))
-        taken = moving[accepted]
-        tokens[taken, positions[accepted]] = proposals[taken]
-        energies[taken] -= rises[accepted]
-        record.accepted[at[accepted] // length, taken] += 1
-        ready[moving] = False
-        finish(moving)
+        if margin:
+            record_exactly(moving, before)
         if report is not None:
-            report(int(step.sum()), record)
+            report(int(walk.step.sum()), record)
     if report is not None:
         report(count * last, record)
     return record

@@ -43,6 +43,8 @@ class DeepChains:
     def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
         self.parameters, self.tokens, self.energy_name = parameters, tokens.clone(), energy
         self.full_batches = parameters.layers > 2 or energy == "norm"
+        each = footprint.proposal_bytes(parameters, energy)
+        self.at_once = max(1, footprint.PROPOSALS // each)
         single = parameters.in_own_precision()
         self.head = single.left[-1], single.bias
         # The squares of squares of more layers would lose digits move by move.
@@ -68,17 +70,13 @@ class DeepChains:
 
     @torch.no_grad()
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
-        each = footprint.proposal_bytes(self.parameters, self.energy_name)
-        size = max(1, footprint.PROPOSALS // each)
-        parts = [
-            self._propose(*(some[start : start + size] for some in (chains, positions, proposals)))
-            for start in range(0, len(chains), size)
-        ]
-        return torch.cat([ratios for ratios, _ in parts]), [part for _, part in parts]
+        moves = (some.split(self.at_once) for some in (chains, positions, proposals))
+        pieces = zip(*moves, strict=True)
+        ratios, parts = zip(*(self._propose(*piece) for piece in pieces), strict=True)
+        return ratios[0] if len(ratios) == 1 else torch.cat(ratios), parts
 
     def accept(self, handle, accepted: Tensor) -> None:
-        for part in handle:
-            here, accepted = accepted[: len(part[0])], accepted[len(part[0]) :]
+        for here, part in zip(accepted.split(self.at_once), handle, strict=True):
             self._take(here, *part)
 
     def _take(self, accepted, chains, positions, proposals, features, scores, *changes) -> None:

@@ -14,11 +14,13 @@ error that builds up.
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from manybody.data.vector_loops import SUMS, add_rows
+from manybody.data.vector_loops import LANES, SUMS, add_mixed, add_rows
 from manybody.io.compiled import njit
 from manybody.models.linear import linear
 from manybody.sampling import footprint
+from manybody.sampling.draws import log_sums
 from manybody.sampling.factored.any_depth import DeepChains, table, ways
 from manybody.sampling.factored.copies import Parameters, all_copies
 
@@ -83,7 +85,7 @@ def deep_changes(
 
     Tables: `first[t]` leads from the first square to the t-th layer above it, `between[s, t]` from
     the s-th of the squares above it to the t-th. With `forms`, M_a of every token and square,
-    `ratios` is the rise of the raw score. Else `products` (n, L, squares, d, d) are
+    `ratios` is the rise of the raw score. Else `products` (n, L, squares, d, d'; see `square`) are
     sum_k A_jk u'_jk (x) u'_jk of the proposals, A = `outer` in the precision of `products`.
     """
     raw = len(forms) > 0
@@ -98,8 +100,8 @@ def deep_changes(
     turned, heard = np.empty_like(both), np.empty_like(both)
     of_each = np.empty((length, rank, rank), kind)
     weighted, responses = np.empty((rank, length), kind), np.empty((length, rank), kind)
-    changed = np.empty((length, rank), outer.dtype)
-    own = np.empty_like(changed)
+    changed = np.zeros((length, products.shape[-1]), outer.dtype)
+    own = np.empty((length, rank), outer.dtype)
     for n in range(len(chains)):
         c, i, b = chains[n], positions[n], proposals[n]
         a = tokens[c, i]
@@ -112,23 +114,22 @@ def deep_changes(
             mix(ways[t, i], across[t], along[t] if t < squares else rise)
         read[:] = 0.0
         for s in range(squares):
-            delta = deltas[s, n]
+            delta, state = deltas[s, n], states[s, c]
             for j in range(length):
                 for k in range(length):
                     for x in range(rank):
                         delta[j, k, x] = along[s, k, x] + factors[s, i, j, k] * across[s, j, x]
                 if s:
                     add_products(delta[j], mixing[s + 1], read[s, j])
-            delta[i] = 0.0
-            state = states[s, c]
-            if not raw:
-                for j in range(length):
+                if j == i:
+                    delta[j] = 0.0
+                if not raw:
                     for k in range(length):
                         for x in range(rank):
                             changed[k, x] = state[j, k, x] + delta[j, k, x]
                     square(changed, outer[j], own, products[n, j, s])
-                if s + 1 == squares:
-                    continue
+            if not raw and s + 1 == squares:
+                continue
             for j in range(length):
                 for k in range(length):
                     for x in range(rank):
@@ -167,21 +168,28 @@ def deep_changes(
 
 @njit(nogil=True, cache=True)
 def squares_of(chains, states, outer, products):
-    """products (n, L, squares, d, d) = sum_k A_jk u_jk (x) u_jk of the states of chains (n,)."""
-    own = np.empty(states.shape[-2:], outer.dtype)
+    """products (n, L, squares, d, d') = sum_k A_jk u_jk (x) u_jk of the states of chains (n,)."""
+    length, rank = states.shape[-2:]
+    rows = np.zeros((length, products.shape[-1]), outer.dtype)
+    own = np.empty((length, rank), outer.dtype)
     for n in range(len(chains)):
-        for j in range(len(outer)):
+        for j in range(length):
             for s in range(len(states)):
-                square(states[s, chains[n], j], outer[j], own, products[n, j, s])
+                rows[:, :rank] = states[s, chains[n], j]
+                square(rows, outer[j], own, products[n, j, s])
 
 
 @njit(nogil=True, cache=True)
 def square(rows, weights, weighted, out):
-    """out (d, d) = sum_k weights_k rows_k (x) rows_k; `weighted` is work space like `rows`."""
+    """out (d, d') = sum_k weights_k rows_k (x) rows_k, the rows (L, d') and so the last columns of
+    `out` filled up with zeros to whole lanes; `weighted` (L, d) is work space."""
     for k in range(len(rows)):
-        for x in range(rows.shape[1]):
+        for x in range(len(out)):
             weighted[k, x] = weights[k] * rows[k, x]
-    mix(weighted.T, rows, out)
+    out[:] = 0.0
+    lanes = rows.shape[1] // LANES
+    by_lanes = out.reshape(len(out), lanes, LANES)
+    add_mixed(weighted.T, rows.reshape(len(rows), lanes, LANES), by_lanes, 0)
 
 
 @njit(nogil=True, cache=True)
@@ -201,12 +209,52 @@ def forms_of(vectors, table, out):
 
 
 @njit(nogil=True, cache=True)
-def add_changes(chains, accepted, changes, states):
-    """states[chains[n]] += changes[n] where `accepted` (n,)."""
+def add_direct(chains, direct, rises, features):
+    """features (n, L, d) += those that come of tokens and of the first square, direct + rises."""
+    for n in range(len(chains)):
+        for j in range(features.shape[1]):
+            for x in range(features.shape[2]):
+                features[n, j, x] += direct[chains[n], j, x] + rises[n, j, x]
+
+
+@njit(nogil=True, cache=True)
+def norm_ratios(chains, positions, proposals, tokens, kept, logits, sums, scores, ratios):
+    """Scores (n, L) of proposals by logits (n, L, |V|) and log of their sums of exponentials
+    (n, L), and by how much those of other positions rise above `kept` (C, L) together, (n,)."""
+    for n in range(len(chains)):
+        c, i = chains[n], positions[n]
+        ratios[n] = 0.0
+        for j in range(scores.shape[1]):
+            token = proposals[n] if j == i else tokens[c, j]
+            scores[n, j] = np.float64(logits[n, j, token]) - sums[n, j]
+            if j != i:
+                ratios[n] += scores[n, j] - kept[c, j]
+
+
+@njit(nogil=True, cache=True)
+def take(chains, positions, proposals, accepted, deltas, rises, tokens, states, direct):
+    """Tokens (C, L), states and direct of chains (n,) as proposed, where `accepted` (n,)."""
     for n in np.flatnonzero(accepted):
-        state, change = states[chains[n]].reshape(-1), changes[n].reshape(-1)
-        for v in range(len(state)):
-            state[v] += change[v]
+        c = chains[n]
+        tokens[c, positions[n]] = proposals[n]
+        for s in range(len(states)):
+            add_to(states[s, c], deltas[s, n])
+        add_to(direct[c], rises[n])
+
+
+@njit(nogil=True, cache=True)
+def add_to(state, change):
+    """state += change, both of one block."""
+    state, change = state.reshape(-1), change.reshape(-1)
+    for v in range(len(state)):
+        state[v] += change[v]
+
+
+@njit(nogil=True, cache=True)
+def replace_rows(chains, accepted, rows, kept):
+    """kept[chains[n]] = rows[n] where `accepted` (n,)."""
+    for n in np.flatnonzero(accepted):
+        kept[chains[n]] = rows[n]
 
 
 class LoopedChains(DeepChains):
@@ -239,62 +287,76 @@ class LoopedChains(DeepChains):
         parameters, last = self.parameters, self.parameters.layers - 1
         self.inputs, features = all_copies(parameters, self.tokens)
         kind = parameters.precision if self.energy_name == "norm" else features.dtype
-        to_output = torch.cat([square.to_output for square in self.squares])
+        lanes = -parameters.right[0].shape[1] % LANES
+        to_output = torch.cat(
+            [
+                pad(one.to_output.unflatten(0, (one.rank, -1)), (0, 0, 0, lanes))
+                for one in self.squares
+            ]
+        ).flatten(0, 1)
         self.outer, self.to_output = parameters.mixing[last].to(kind), to_output.T.to(kind)
         # What the features read of tokens and of the first square alone.
         self.direct = features.clone()
         for chain in torch.arange(len(features)).split(1):
             self.direct[chain] -= self._products(chain) @ to_output
-        self.features, self.states = features.to(kind), [*self.inputs, self.direct]
+        self.features = features.to(kind)
         self.scores = self._scores(self.features, self.tokens)
 
     def _products(self, chains: Tensor) -> Tensor:
-        """sum_k A_jk u_jk (x) u_jk (n, L, squares d^2) of the current states."""
-        squares, _, length, _, rank = self.inputs.shape
-        products = self.inputs.new_empty(len(chains), length, squares, rank, rank)
+        """sum_k A_jk u_jk (x) u_jk (n, L, squares d d') of the current states."""
+        products = self._empty(self.inputs, len(chains))
         given = chains, self.inputs, self.parameters.mixing[-1], products
         squares_of(*map(Tensor.numpy, given))
         return products.flatten(2)
 
+    def _empty(self, like: Tensor, count: int) -> Tensor:
+        squares, _, length, _, rank = self.inputs.shape
+        return like.new_empty(count, length, squares, rank, -(-rank // LANES) * LANES)
+
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
-        if not self.scores_first:
-            return super()._propose(chains, positions, proposals)
         moves = (chains, positions, proposals)
-        *changes, ratios, _ = self._run(*moves)
-        return ratios, (*moves, None, None, *changes)
+        if self.energy_name == "raw" and not self.scores_first:
+            return super()._propose(*moves)
+        (deltas, rises), ratios, products = self._run(*moves)
+        if self.scores_first:
+            return ratios, (*moves, None, None, deltas, rises)
+        features = self._features(chains, rises, products)
+        logits, scores = self._head(features), ratios.new_empty(rises.shape[:2])
+        given = (*moves, self.tokens, self.scores, logits, log_sums(logits), scores, ratios)
+        norm_ratios(*map(Tensor.numpy, given))
+        return ratios, (*moves, features, scores, deltas, rises)
 
     def _changes(self, chains, tokens, positions, proposals):
-        *changes, _, products = self._run(chains, positions, proposals)
-        return changes, self._features(chains, changes[-1], products)
+        changes, _, products = self._run(chains, positions, proposals)
+        return changes, self._features(chains, changes[1], products)
 
     def _features(self, chains: Tensor, rises: Tensor, products: Tensor) -> Tensor:
-        direct = (self.direct[chains] + rises).to(products.dtype)
-        return direct.add_(linear(products, self.to_output))
+        features = linear(products, self.to_output)
+        add_direct(*map(Tensor.numpy, (chains, self.direct, rises, features)))
+        return features
 
-    def _run(self, *moves: Tensor) -> list[Tensor]:
-        """Changes of the states: of each square's (n, L, L, d) and of `direct` (n, L, d). Then the
-        ratios (n,), where scores come first, or else the products (n, L, squares d^2)."""
+    def _run(self, *moves: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        """Changes of the states: of the squares' (squares, n, L, L, d) and of `direct` (n, L, d).
+        Then the ratios (n,), where scores come first, or else the products (n, L, squares d d')."""
         squares, _, length, _, rank = self.inputs.shape
         deltas = self.inputs.new_empty(squares, len(moves[0]), length, length, rank)
         rises = deltas.new_empty(len(moves[0]), length, rank)
         ratios = deltas.new_empty(len(moves[0]))
         count = 0 if self.scores_first else len(moves[0])
-        products = self.outer.new_empty(count, length, squares, rank, rank)
+        products = self._empty(self.outer, count)
         given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios, products)
         deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
-        return [*deltas, rises, ratios, products.flatten(2)]
+        return (deltas, rises), ratios, products.flatten(2)
 
-    def _take(self, accepted, chains, positions, proposals, features, scores, *changes) -> None:
+    def _take(self, accepted, *parts) -> None:
+        *moves, features, scores, deltas, rises = parts
+        given = (*moves, accepted, deltas, rises, self.tokens, self.inputs, self.direct)
+        take(*map(Tensor.numpy, given))
         if not self.scores_first:
-            super()._take(accepted, chains, positions, proposals, features, scores, *changes)
+            for rows, kept in ((features, self.features), (scores, self.scores)):
+                replace_rows(*map(Tensor.numpy, (moves[0], accepted, rows, kept)))
             return
-        old = self.features[chains], self.scores[chains]
-        super()._take(accepted, chains, positions, proposals, *old, *changes)
-        chains = chains[accepted]
+        chains = moves[0][accepted]
         squares = linear(self._products(chains), self.to_output)
         self.features[chains] = self.direct[chains] + squares
         self.scores[chains] = self._scores(self.features[chains], self.tokens[chains])
-
-    def _add(self, accepted: Tensor, chains: Tensor, changes) -> None:
-        for state, change in zip(self.states, changes, strict=True):
-            add_changes(*map(Tensor.numpy, (chains, accepted, change, state)))
