@@ -13,7 +13,7 @@ import pandas as pd
 from manybody.io import tables
 from manybody.papers import readings
 from manybody.papers.inputs import with_files
-from manybody.papers.multi_index import fig1, public
+from manybody.papers.multi_index import public
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = np.round(0.05 * np.arange(1, 33), 2)
@@ -129,9 +129,6 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, init="informed", failed=(), bad=
                 made.add(f"{part}{name}", series, steps, found, seed=seeds)
                 if informed:
                     made.add(f"SE {part}{name}", series, steps, mean, ERROR)
-        for quantity in fig1.ACROSS:
-            y = 0.8 * (1 + 0.1 * draws.standard_normal((runs, 1))) / math.sqrt(size)
-            made.add(quantity, series, steps, y, seed=seeds)
         end = public.MESSAGE_PASSING["error plug-in"].get(alpha, 0.005)
         error = np.where(steps < 3, 0.44, np.where(steps < 17, 0.039, end))
         error = error * (1 + 1e-3 * seeds)

@@ -259,29 +259,6 @@ def test_points_that_did_not_converge_are_marked(tmp_path):
     assert failed_x(planted.of("fig5", tmp_path, fixed_overlap=made).drawn) == {"": {0.95}}
 
 
-def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
-    alphas = (0.5, 1.0, 1.1)
-    made = planted.gamp(runs=3, alphas=alphas, failed=(1.1,))
-    for quantity, y in (("M12", 0.01), ("M21", 0.02), ("Q12", 0.03)):
-        for frame in made.frames:
-            here = frame["quantity"] == quantity
-            frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
-    found = planted.of("fig1", tmp_path, gamp=made)
-    figure, frame = fig1.draw(found), found.drawn
-    bars = [one for one in figure.axes[3].containers if one.get_label().startswith("|")]
-    beside = [bar[0].get_xdata()[0] - alphas[0] for bar in bars]
-    assert beside == pytest.approx([-fig1.BESIDE, 0, fig1.BESIDE])
-    for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
-        shown = style.series(frame, "d", f"GAMP {quantity}")
-        assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])
-        assert shown["y"].to_numpy() == pytest.approx([y, y])
-        assert shown["y_err"].to_numpy() == pytest.approx([y / 1.1 * 0.1 / 3**0.5] * 2)
-        apart = style.series(frame, "d", f"GAMP {quantity}, not converged")
-        assert apart["x"].to_numpy() == pytest.approx([1.1])
-    zero = style.series(frame, "d", "state evolution, M12, M21, Q12")
-    assert zero["y"].tolist() == [0.0] * len(alphas)
-
-
 def test_medians_are_those_of_the_runs(tmp_path):
     made = planted.sgd(runs=3).off("cosine 2", 3.0, seed=2)  # whose mean is another
     frame = planted.of("fig2", tmp_path, sgd=made).drawn

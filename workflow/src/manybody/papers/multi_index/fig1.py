@@ -1,6 +1,6 @@
 """Figure 1: overlaps and prediction error against the samples per dimension; thresholds over c.
 
-(a) overlaps, (b) plug-in errors, (c) thresholds over c, (d) overlaps of different layers.
+(a) overlaps, (b) plug-in errors, (c) thresholds over c.
 """
 
 import math
@@ -19,9 +19,6 @@ from manybody.papers.readings import Table, Value
 
 CHANNELS = {"regularised": {}, "state_evolution": curves.LIGHT}
 FORCED = ("both layers", "layer 2 only")
-# Overlaps of different layers: marker, brightness and name of each.
-ACROSS = {"M12": ("<", "0.0", "|M₁₂|"), "M21": (">", "0.35", "|M₂₁|"), "Q12": ("d", "0.6", "|Q₁₂|")}
-BESIDE = 0.03  # of alpha: they are drawn beside each other
 # Differences that count as none: of stored overlaps of state evolution and of message passing, of
 # stored thresholds, of alpha_1 at two c.
 SAME_OVERLAP, SAME_RUNS, SAME_THRESHOLD, SAME_ALPHA_1 = 0.02, 0.05, 0.01, 0.002
@@ -62,7 +59,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     for layer in LAYERS:
         drawn["a"] += _end_rows(runs, f"cosine {layer}", f"GAMP cosine² of layer {layer}")
     drawn["a"] += curves.stored_rows(regularised, public.TWO_LAYERS, public.OVERLAPS, last)
-    drawn |= {"c": _threshold_rows(thresholds), "d": _across_rows(runs)}
+    drawn["c"] = _threshold_rows(thresholds)
     judged = {
         "last-layer-first": [_first(plain), _first(regularised)],
         "public-overlaps": _public_overlaps(regularised, runs),
@@ -84,17 +81,6 @@ def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
         of = f"{name}, {curves.FAILED}" if len(runs.failed(series)) else name
         rows.append((of, 0, float(series), value, error))
     return [pd.DataFrame(rows, columns=["series", "seed", "x", "y", "y_err"])]
-
-
-def _across_rows(runs: Table) -> list[pd.DataFrame]:
-    """GAMP's overlaps of different layers, which state evolution keeps at 0, and 1 / sqrt(D)."""
-    alphas = sorted(map(float, runs.series("cosine 1")))
-    size = 1 / math.sqrt(runs.entry["dimension"])
-    lines = {"state evolution, M12, M21, Q12": 0.0, "1 / sqrt(D)": size}
-    parts = [curves.points(name, dict.fromkeys(alphas, y)) for name, y in lines.items()]
-    for quantity in ACROSS:
-        parts += _end_rows(runs, quantity, f"GAMP {quantity}")
-    return parts
 
 
 def _threshold_rows(table: Table) -> list[pd.DataFrame]:
@@ -232,12 +218,13 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Four panels with one legend."""
-    figure = style.new(2, 5.3)
+    """Three panels with one legend."""
+    figure = style.new(2, 5.0)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
-    panels = _draw_overlaps, _draw_errors, _draw_thresholds, _draw_across
-    for letter, axes, panel in zip("abcd", figure.subplots(2, 2).flat, panels, strict=True):
-        panel(axes, tables)
+    panels = {"a": _draw_overlaps, "b": _draw_errors, "c": _draw_thresholds}
+    places = figure.subplot_mosaic("ab\nac", width_ratios=(1.2, 1))
+    for letter, axes in places.items():
+        panels[letter](axes, tables)
         curves.mark_failures(axes, tables.drawn, letter)
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     runs = tables.entries["gamp"]
@@ -284,35 +271,15 @@ def _draw_thresholds(axes, tables: Tables) -> None:
     style.plain_ticks(axes.xaxis, (0.01, 0.03, 0.1, 0.3, 1, 3, 10))
 
 
-def _draw_across(axes, tables: Tables) -> None:
-    drawn = tables.drawn
-    curves.line(axes, drawn, "d", "state evolution, M12, M21, Q12", "0.6", linewidth=0.8)
-    curves.line(axes, drawn, "d", "1 / sqrt(D)", "0.4", linestyle=":", label="1/√D")
-    for place, (quantity, (marker, colour, label)) in enumerate(ACROSS.items()):
-        looks = dict(marker=marker, markersize=5, label=label)
-        _marks(axes, drawn, "d", f"GAMP {quantity}", colour, (place - 1) * BESIDE, **looks)
-    curves.over_alpha(axes, drawn, "a")
-    shown = drawn[drawn["panel"] == "d"]
-    highest = float((shown["y"] + shown["y_err"].fillna(0)).max())
-    axes.set(ylim=(-0.05 * highest, 1.25 * highest), ylabel="size of the overlap")
-    axes.set_title("overlaps of different layers, GAMP")
-    axes.legend(loc="upper left", ncols=4, columnspacing=1.0, handletextpad=0.3)
-
-
-def _marks(
-    axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, aside: float = 0.0, **looks
-) -> None:
-    """Marks with error bars, moved `aside` along x; hollow where a run did not converge."""
+def _marks(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str) -> None:
+    """Marks with error bars; hollow where a run did not converge."""
     failed = f"{series}, {curves.FAILED}"
-    looks = dict(marker="X", markersize=6, markeredgewidth=0.6, linestyle="") | looks
+    looks = dict(marker="X", markersize=6, markeredgewidth=0.6, linestyle="")
     for name, face, edge in (series, colour, "white"), (failed, "white", colour):
         shown = style.series(drawn, panel, name)
         faces = looks | dict(color=colour, markerfacecolor=face, markeredgecolor=edge)
         errors = shown["y_err"].fillna(0)
-        bars = axes.errorbar(shown["x"] + aside, shown["y"], errors, **faces, zorder=5)
-        for part in bars.get_children() if aside else []:
-            part.set_gid("moved")
-        looks.pop("label", None)  # one line of the legend for both
+        axes.errorbar(shown["x"], shown["y"], errors, **faces, zorder=5)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -322,8 +289,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"**(a)** Overlaps by state evolution, {channel(entry)} in channel and data, light: "
         "without; dotted, hidden where equal: from side information; triangles: thresholds; "
         f"crosses: squared cosines of GAMP, {runs['init']} start; squares: public data. **(b)** "
-        "Plug-in errors. **(c)** Thresholds over c; dotted: α₁ if layer 2 is known. **(d)** "
-        "GAMP's overlaps of different layers, which vanish as 1/√D.\n\n"
+        "Plug-in errors. **(c)** Thresholds over c; dotted: α₁ if layer 2 is known.\n\n"
         f"{sampled(entry)}; bands: standard errors. Crosses: mean and standard error of "
         f"{curves.runs_of(runs)}, hollow: not all converged.\n"
     )
