@@ -12,13 +12,10 @@ import torch
 from manybody.data import SourceError, alignment, sequence_weights
 from manybody.data.alignment import SPLITS, encode, make, read, records, reference
 from manybody.io.atomic import ArtifactError
-from manybody.io.manifest import Manifest
 from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
-from manybody.models.stored import load_model
 from manybody.training import lbfgs
 from manybody.training.loop import train_files
-from manybody.training.run_files import NonFiniteLoss
 
 SHARES = dict(train=0.6, validation=0.2, test=0.2)
 SOURCE = dict(
@@ -390,47 +387,3 @@ def test_a_recipe_with_weights_is_fitted_with_them(tmp_path):
         )  # fmt: skip
         kept[name] = manifest.parent / "step-10.safetensors"
     assert kept["with"].read_bytes() != kept["without"].read_bytes()
-
-
-def test_sparse_maps_are_where_their_penalty_is_at_its_least(tmp_path):
-    sparsity, ridge = 0.02, 1e-3
-    recipe = {**RECIPE, "steps": 400}
-    recipe["optimizer"] = dict(name="lbfgs", history=20, ridge=ridge, sparsity=sparsity)
-    tokens = np.random.default_rng(2).integers(0, 4, (200, 6))
-    tokens[:, 1] = np.where(np.random.default_rng(3).random(200) < 0.7, tokens[:, 0], tokens[:, 1])
-    fit = fit_of(tokens, describe(bias="site"), tmp_path, recipe=recipe)
-    fit.run()
-    model = load_model(tmp_path / "manifest.json")
-    maps = model.mixing(0).detach().double().reshape(6, 6)
-    apart = ~torch.eye(6, dtype=torch.bool)
-    zero = (maps == 0) & apart
-    assert zero.sum() >= 20
-    assert (maps[0, 1], maps[1, 0]) != (0, 0)
-    assert (maps.diagonal() == 0).all()
-    vector = torch.cat([p.detach().double().flatten() for p in model.parameters()])
-    fit._evaluate(vector.requires_grad_())
-    named = [(name, p.numel()) for name, p in model.named_parameters()]
-    own = torch.cat([torch.full((size,), "attention" in name) for name, size in named])
-    slopes = (vector.grad - ridge * vector.detach())[own].reshape(6, 6)  # of the loss alone
-    assert slopes[zero].abs().max() < sparsity * 1.001
-    kept = apart & ~zero
-    np.testing.assert_allclose(slopes[kept], -sparsity * maps[kept].sign(), rtol=0.02)
-    np.testing.assert_allclose(vector.grad[~own], 0, atol=3e-4)
-    rows = Manifest.read(tmp_path / "manifest.json", "model").about["steps"]
-    assert rows[0] > 10
-
-
-def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkeypatch):
-    recipe = {**RECIPE, "optimizer": dict(name="lbfgs", history=20, ridge=1e-3, sparsity=0.02)}
-    fit = fit_of(np.random.default_rng(0).integers(0, 4, (20, 6)), describe(), tmp_path, recipe)
-    sparsify = fit._sparsify
-
-    def diverging(path):
-        monkeypatch.setattr(fit, "_site_by_site", lambda: (np.inf, None))
-        sparsify(path)
-
-    monkeypatch.setattr(fit, "_sparsify", diverging)
-    named = r"start 0: .* loss is inf after 0 iterations .*sparsity 0\.02; set it lower"
-    with pytest.raises(NonFiniteLoss, match=named):
-        fit.run()
-    assert not (tmp_path / "manifest.json").exists()

@@ -131,8 +131,6 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             "identity",
             ["weights", "potts source", "alignment"],
         ),
-        ("models.potts-map.attention", "softmax", ["optimizer.sparsity", "0.0003", "free maps"]),
-        ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
         ("models.potts-map.heads", "full", ["training.optimizer.couplings", "gremlin or plmdca"]),
         ("models.family-map.heads", 8, ["couplings: found gremlin", "or take heads full"]),
         ("models.many-body-n3-adamw.heads", "full", ["couplings: missing", "gremlin or plmdca"]),
@@ -141,11 +139,6 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             "models.family-map.training.optimizer.couplings",
             None,
             ["ridge: missing with couplings None", "expected a number"],
-        ),
-        (
-            "models.family-map.training.optimizer.sparsity",
-            0.1,
-            ["found 0.1 with couplings gremlin", "leave sparsity out"],
         ),
         (
             "models.potts-map.training.optimizer.heads",
@@ -308,10 +301,6 @@ TEXT = "corpus: null, vocabulary: null, length: null, end_of_document: null"
 @pytest.mark.parametrize(
     ("overlay", "path"),
     [
-        (
-            "models: {potts-map: {training: {optimizer: {sparsity: null}}}}",
-            "models.potts-map.training.optimizer.sparsity",
-        ),
         ("corpora: {pydocs: {deduplicate: null}}", "corpora.pydocs.deduplicate"),
         ("evaluations: {gpt: {targets: {spare: null}}}", "evaluations.gpt.targets.spare"),
         ("sources: {docs: {vocabulary: null, tokenizer: model}}", "sources.docs.vocabulary"),

@@ -27,7 +27,7 @@ OPTIONAL = re.compile(
     r"|models\..*\.(loss|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
     r"|figures\..*\.(seeds|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
-    r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
+    r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.weights"
     r"|sources\.potts\.temperature\.hamming"
 )
 REQUIRED_ANYWAY = re.compile(

@@ -81,13 +81,6 @@ class Model(Block):
                 "gremlin or plmdca for heads full, and nothing for other models",
                 "set it" if about.full else "leave it out, or take heads full",
             )
-        sparse = recipe and getattr(recipe.optimizer, "sparsity", None) is not None
-        if sparse and about.penalised is None:
-            yield self.refused(
-                "training.optimizer.sparsity",
-                "it for one layer of factored attention with free maps only",
-                "leave it out",
-            )
 
     def misfits_of(self, source: str, config):
         """Why the model cannot be built for a source or trained on it, as `problems`."""

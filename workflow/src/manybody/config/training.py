@@ -64,17 +64,10 @@ class Lbfgs(Block):
         "any by default.",
         None,
     )
-    sparsity: Positive = key(
-        "One layer of free attention: in a second stage, of `steps` iterations at most too, this "
-        "times the sum of |A| takes the place of the ridge on A. Leave it out where most pairs "
-        "interact.",
-        None,
-    )
 
     conditions = (
         Condition("ridge", given, {"couplings": None}, expected="a number"),
         Condition("ridge", None, {"couplings": given}),
-        Condition("sparsity", None, {"couplings": given}),
         Condition("heads", None, {"couplings": None}, "which they are of"),
     )
 

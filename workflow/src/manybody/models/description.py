@@ -42,9 +42,6 @@ class About:
     feature_size: int | None = None
     work_size: int | None = None
     weights: int = 0  # numbers of the weights, where they can be large beside a process of torch
-    # Beginning of the names of the parameters that `training.optimizer.sparsity` may set to zero;
-    # None where that key does not apply.
-    penalised: str | None = None
 
     def __init__(self, description: dict):
         self.description = description

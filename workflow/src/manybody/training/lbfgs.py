@@ -36,7 +36,7 @@ from manybody.io.seeds import initial_seed, run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.training import pair_fit
-from manybody.training.pseudolikelihood import Counted, Heads, loss_and_gradients, minimize_l1
+from manybody.training.pseudolikelihood import Counted, Heads, loss_and_gradients
 from manybody.training.run_files import (
     NonFiniteLoss,
     clear,
@@ -50,7 +50,6 @@ from manybody.training.run_files import (
 log = logging.getLogger(__name__)
 LOOK = 10  # iterations between two looks at the loss
 ROUGH, FINE = 1e-4, 1e-5  # relative fall of the loss from look to look below which it is flat
-SETTLED = 1e-9  # the same of one iteration with a penalty, when the last zeros are found
 BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
 
 
@@ -71,20 +70,17 @@ def fit(
     Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
     `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
     added to the mean loss (nats per masked token), `restarts` are drawn one after the other from
-    `init_seed`, or from `seed` in `stream` where that is "each". With `optimizer.sparsity`, for one
-    layer of free attention, as many iterations more follow with that times the sum of |A| in the
-    place of A's ridge, which ends at zeros. The weights after n iterations of the best one are
-    kept as step n. In the history an epoch is one evaluation of loss and gradient. The manifest's
-    `restarts` has, for each, the objective (None if it diverged at once) and the iterations when it
-    was nearly flat. `data["sequence_weights"]` (N,), optional, are the weights of the N training
-    sequences.
+    `init_seed`, or from `seed` in `stream` where that is "each". The weights after n iterations of
+    the best one are kept as step n. In the history an epoch is one evaluation of loss and gradient.
+    The manifest's `restarts` has, for each, the objective (None if it diverged at once) and the
+    iterations when it was nearly flat. `data["sequence_weights"]` (N,), optional, are the weights
+    of the N training sequences.
 
     With `optimizer.couplings` the model has full couplings, see `FullFit`.
 
     Every finished restart is saved in `out/resume/` and taken up as `training.train` does.
 
-    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all diverge or
-    the best does with `sparsity`.
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all diverge.
     """
     out = Path(out)
     settings = run_settings(about, description, recipe, seed, init_seed, stream)
@@ -163,8 +159,6 @@ class Fit:
         self.total = float(self.sequence_weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
         self.parameters = list(self.model.parameters())
-        self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
-        self.penalised = self.model.about.penalised
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
             weights = self.sequence_weights.numpy()
@@ -178,8 +172,7 @@ class Fit:
         steps, restarts = self.recipe["steps"], self.recipe["restarts"]
         label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
         done = len(self.restarts) * steps
-        stages = restarts + (2 if self.sparsity else 1)
-        with Progress(stages * steps, "iterations", label, done=done) as self.progress:
+        with Progress((restarts + 1) * steps, "iterations", label, done=done) as self.progress:
             for restart in range(len(self.restarts), restarts):
                 self._first(restart)
                 self._save()
@@ -189,8 +182,6 @@ class Fit:
                     "raise training.restarts, set training.optimizer.ridge or use precision float64"
                 )
             self._descend(self.best, FINE)
-            if self.sparsity:
-                self._sparsify(self.best)
         self._write()
 
     def _first(self, restart: int) -> None:
@@ -247,43 +238,6 @@ class Fit:
                 break
             before = objective
         self.progress.update(allowed - path["iterations"])
-
-    def _sparsify(self, path: dict) -> None:
-        """Goes on from `path["vector"]` with the penalty on |A|, for A its entries of attention."""
-        named = self.model.named_parameters()
-        sparse = [np.full(p.numel(), name.startswith(self.penalised)) for name, p in named]
-        sparse = np.concatenate(sparse)
-        ridge, latest = self.recipe["optimizer"]["ridge"] * sparse, []
-
-        def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            here = torch.from_numpy(vector).requires_grad_()
-            objective, *sums = self._evaluate(here)
-            latest[:] = sums
-            path["evaluations"] += 1
-            gradients = here.grad.numpy() - ridge * vector
-            return objective - 0.5 * float(ridge @ vector**2), gradients
-
-        def look(vector: np.ndarray) -> None:
-            path["iterations"] += 1
-            if path["iterations"] % LOOK == 0:
-                path["rows"].append([path["iterations"], *latest, path["evaluations"]])
-            self.progress.update(1, loss=latest[0])
-
-        begin, allowed = path["iterations"], self.recipe["steps"]
-        settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
-        initial = path["vector"].numpy()
-        try:
-            found = minimize_l1(
-                evaluate, initial, sparse, self.sparsity, allowed, callback=look, **settings
-            )
-        except NonFiniteLoss as error:
-            raise NonFiniteLoss(
-                f"restart {path['restart']}: {error} after {path['iterations'] - begin} iterations "
-                f"with training.optimizer.sparsity {self.sparsity:g}; set it lower, "
-                "training.optimizer.ridge higher or use precision float64"
-            ) from error
-        path["vector"] = torch.from_numpy(found.x)
-        self.progress.update(allowed - path["iterations"] + begin)
 
     def _evaluate(self, vector: Tensor) -> tuple[float, float, float | None]:
         """Objective (its gradient is left in `vector.grad`), mean loss and accuracy or None."""

@@ -9,12 +9,11 @@ sum_h A^h_ij V^h_ab with H heads; L-BFGS minimises the loss by one compiled pass
 Repeated sequences are collapsed to one with the sum of their weights.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from manybody.training import pair_fit, pseudolikelihood_loops as pseudolikelihood
@@ -160,57 +159,12 @@ def fit_heads(
     )
 
 
-def options(iterations: int, history: int = HISTORY, tolerance: float = 0.0) -> dict:
+def options(iterations: int, tolerance: float = 0.0) -> dict:
     """Options of scipy's L-BFGS-B, which ends where an iteration lowers the objective by less than
     `tolerance` times its value."""
     return dict(
-        maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0.0
+        maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
     )
-
-
-def minimize_l1(
-    evaluate: Callable,
-    initial: np.ndarray,
-    sparse: np.ndarray,
-    sparsity: float,
-    iterations: int,
-    *,
-    history: int = HISTORY,
-    tolerance: float = 0.0,
-    callback: Callable | None = None,
-) -> OptimizeResult:
-    """Minimises a function of a vector (n,) plus `sparsity` times the sum of |its entries| where
-    `sparse` (n,) says so, from `initial`.
-
-    evaluate: vector -> (value, gradients (n,)). Each such entry is a difference of two numbers of 0
-    or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
-    `callback` gets scipy's vector after each iteration; `tolerance` as in `options`.
-    """
-    size = int(sparse.sum())
-
-    def together(vector: np.ndarray) -> np.ndarray:
-        found = np.empty(len(initial))
-        found[sparse] = vector[:size] - vector[size : 2 * size]
-        found[~sparse] = vector[2 * size :]
-        return found
-
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradients = evaluate(together(vector))
-        parts = [gradients[sparse] + sparsity, sparsity - gradients[sparse], gradients[~sparse]]
-        return value + sparsity * vector[: 2 * size].sum(), np.concatenate(parts)
-
-    own = initial[sparse]
-    found = minimize(
-        objective,
-        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), initial[~sparse]]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(initial) - size),
-        callback=callback,
-        options=options(iterations, history, tolerance),
-    )
-    found.x = together(found.x)
-    return found
 
 
 def _pass(

@@ -112,9 +112,3 @@ class About(description.About):
         if self.full:
             return (length * vocabulary) ** 2
         return self.depth * (2 * vocabulary * self._read + self._heads * length**2)
-
-    @property
-    def penalised(self) -> str | None:
-        exact = self.description.get("variant", "exact") == "exact"
-        free = exact and self.kind == "free" and not self.full
-        return "attention" if free else None

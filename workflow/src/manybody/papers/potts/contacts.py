@@ -323,14 +323,12 @@ def caption(inputs: Inputs, block: Block) -> str:
         if given
         else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts leave the bulk."
     )
-    weights = "".join(
-        f", {name} {recipe[name]:g}" for name in ("ridge", "sparsity") if recipe.get(name)
-    )
+    ridge = f", ridge {recipe['ridge']:g}" if recipe.get("ridge") else ""
     return (
         "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
         f"{shown}\n\n"
         f"One layer of {_couplings(heads)} on {origin}, run {block.seed}, "
-        f"{recipe['name'].upper()}{weights}. The score of a pair is the Frobenius norm of its "
+        f"{recipe['name'].upper()}{ridge}. The score of a pair is the Frobenius norm of its "
         "couplings in the zero-sum gauge, without the gap; the average product correction takes "
         "off what both sites have in common with all others.\n"
     )
