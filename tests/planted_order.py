@@ -53,8 +53,8 @@ def times(students=6, groups=tuple(CELLS), **planted):
 def of_figure(bootstraps=20, **planted):
     """Tables of the whole figure: clones that are as predicted, one of them not, and one of which
     no gain is predicted; and one of a trained generator."""
-    given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False) for s in (0.25, 0.5, 1.0)}
-    given |= {"triples": (6.0, 0.3, 6.5, False), "none": (np.nan, np.nan, np.nan, False)}
-    given["two layers"] = (5.0, 0.3, 5.2, True)
+    given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False, 2.0) for s in (0.25, 0.5, 1.0)}
+    given |= {"triples": (6.0, 0.3, 6.5, False, 3.0), "none": (*[np.nan] * 3, False, np.nan)}
+    given["two layers"] = (5.0, 0.3, 5.2, True, 2.4)
     clones = {name: code_clones.Saturation(*one) for name, one in given.items()}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

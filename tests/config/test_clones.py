@@ -5,6 +5,7 @@ from configs import refusal, with_entry
 
 from manybody.pipeline.check import check
 
+ENUMERATED = {"sampler": "enumerated", "energy": "norm", "sweeps": [1]}
 GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
 
 
@@ -14,6 +15,7 @@ GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
         {"energy": "reference"},
         {"energy": "reference", "sampler": "heat-bath"},
         {"model": "bert-generator", "sampler": "gibbs"},
+        {"model": "bert-generator"} | ENUMERATED,
         GPT,
     ],
 )
@@ -35,6 +37,9 @@ def test_what_fits_together_passes(changes):
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
         (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
         (GPT | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
+        (ENUMERATED | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
+        (ENUMERATED | {"energy": "raw"}, ["energy: found raw", "expected norm"]),
+        (ENUMERATED | {"model": "gpt"}, ["model: found gpt", "sampler: ancestral"]),
         (
             {"energy": "reference", "precision": "bfloat16"},
             ["precision: found bfloat16", "energy reference"],

@@ -56,6 +56,7 @@ BEYOND = {
     ("simplicity", "fig4"): RUNS,
     ("simplicity", "fig4_paper"): RUNS,
     ("simplicity", "fig5"): RUNS,
+    ("simplicity", "order"): {"kappa"},
     ("multi-index", "fig3"): {"c"},
     ("potts", "fig2"): {"c end", "candidates", "loss", "pearson"},
     ("potts", "fig3"): {"right"},

@@ -84,7 +84,7 @@ def test_an_order_that_no_student_learns_has_no_factor():
 
 @pytest.mark.long
 def test_intervals_that_tell_little_confirm_neither_a_form_nor_clones():
-    clones = {"all": code_clones.Saturation(5.0, 2.0, 6.0, False)}
+    clones = {"all": code_clones.Saturation(5.0, 2.0, 6.0, False, 2.5)}
     tables = order.tables_of(planted_order.times(2, ["ladder"]), clones, bootstraps=9)
     claims = {one.id.rpartition("/")[2]: one.verdict for one in order.claims(tables)}
     assert claims["log-linear"] == claims["clones"] == "undecided"
@@ -131,7 +131,8 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     tokens = code.of(laws[-1]).sample(20_000, np.random.default_rng(3))
     sequences.write(tmp_path / "sweep-7.parquet", tokens, 2, {})
     manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, "clones", ["sweep-7.parquet"], {})
+    about = {"information": {"2": 0.1, "3": 0.3}}
+    write_manifest(manifest, "clones", ["sweep-7.parquet"], about)
 
     law, random = code.of(LAW), np.random.default_rng(0)
     steps = np.unique(np.geomspace(1, 3000, 60).round()).astype(int)
@@ -184,6 +185,8 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     for one in found.values():
         assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)
     assert [name for name, one in found.items() if one.trained] == ["drawn"]
+    kappa = {name: one.kappa for name, one in found.items() if name != "weak"}
+    assert kappa == pytest.approx({"pairs": 2, "triples": 3, "drawn": 2.75})
     # Triples are late, and a weak clone of both saturates before either is whole.
     assert found["triples"].told > found["pairs"].told + 1
     assert found["weak"].told < found["drawn"].told < found["triples"].told

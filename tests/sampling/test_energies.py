@@ -9,6 +9,7 @@ from enumerated import distance, floor
 from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
+from manybody.io.refusal import Refusal
 from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
 from manybody.sampling.backends import open_chains
@@ -190,11 +191,8 @@ def test_chains_draw_from_the_distribution_of_the_energy(name, sampler, energy, 
         np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["n=2", "bert"])
-def test_gibbs_draws_the_masked_conditionals(name):
-    """From compatible conditionals come draws of their distribution; here, of a sweep's own."""
-    model = build(SMALL[name], 0.6)
-    every, count = states(model), 4000
+def stationary_of(model, every):
+    """The distribution that sweeps from left to right come to, by a matrix of all states."""
     index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)
     sweep = torch.eye(81, dtype=torch.float64)
     for position in range(4):
@@ -205,7 +203,15 @@ def test_gibbs_draws_the_masked_conditionals(name):
         for value in range(3):
             step[index, number + value * powers[position]] = law[:, value]
         sweep = sweep @ step
-    weights = torch.matrix_power(sweep, 64)[0].numpy()
+    return torch.matrix_power(sweep, 64)[0].numpy()
+
+
+@pytest.mark.parametrize("name", ["n=2", "bert"])
+def test_gibbs_draws_the_masked_conditionals(name):
+    """From compatible conditionals come draws of their distribution; here, of a sweep's own."""
+    model = build(SMALL[name], 0.6)
+    every, count = states(model), 4000
+    weights = stationary_of(model, every)
     starts = torch.zeros(count, 4, dtype=torch.int64)
     chains = open_chains(model, starts, "raw", "none", sampler="gibbs")
     moves = numbers(count, 4, 20, "left-to-right")
@@ -216,6 +222,22 @@ def test_gibbs_draws_the_masked_conditionals(name):
     assert np.array_equal(record.accepted[0], record.changed[0])
     assert (record.accepted + record.same == 4).all()
     np.testing.assert_allclose(record.energies[-1], naive.energy(model, final), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["n=2", "bert"])
+def test_the_distribution_of_gibbs_is_enumerated_and_drawn(name):
+    model = build(SMALL[name], 0.6)
+    every, count = states(model), 4000
+    weights = stationary_of(model, every)
+    chains = open_chains(model, every, "norm", "none", sampler="enumerated")
+    np.testing.assert_allclose(chains.law.flatten(), weights, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(chains.energy(), -np.log(weights), rtol=0, atol=1e-9)
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, "norm", "none", sampler="enumerated")
+    record = redraw(chains, *numbers(count, 4, 1, "left-to-right"), starts.numpy(), {1})
+    assert distance(record.tokens[1], weights, 3) < 1.3 * floor(weights, count)
+    uniform = np.full(81, 1 / 81)
+    assert distance(record.tokens[1], uniform, 3) > 1.3 * floor(uniform, count)
 
 
 def test_ancestral_sampling_draws_from_the_next_token_law():
@@ -247,6 +269,10 @@ def test_every_combination_of_sampler_and_energy_opens(sampler):
     law = reference_law(7)
     if not samplers.suits(sampler, model.about):
         assert sampler == "ancestral"
+        return
+    if sampler == "enumerated":
+        with pytest.raises(Refusal, match=r"7\^6 states; expected at most 65536"):
+            open_chains(model, tokens, "norm", sampler=sampler)
         return
     for energy in samplers.NEEDS[sampler][0]:
         chains = open_chains(model, tokens, energy, "none", sampler=sampler, mu=law)

@@ -45,13 +45,14 @@ class Clone(Block):
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
         "probabilities; reference the energy that has no factor k, of exact factored attention of "
         "up to two layers, with the unigram law of the training tokens for what is left out. Of "
-        "gibbs and ancestral it is what the trace records."
+        "gibbs, enumerated and ancestral it is what the trace records."
     )
     sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
         "energy's own conditional (raw or reference, of exact factored attention of up to two "
-        "layers); gibbs from the model's masked conditional, which belongs to no energy; ancestral "
-        "draws a causal model's tokens one after another.",
+        "layers); gibbs from the model's masked conditional, which belongs to no energy; "
+        "enumerated draws from the distribution that gibbs comes to, found over all states of few "
+        "tokens; ancestral draws a causal model's tokens one after another.",
         "mh",
     )
     gauge: Literal["none", "mean"] = key(
@@ -80,9 +81,15 @@ class Clone(Block):
             for sampler, (energies, _) in samplers.NEEDS.items()
         ),
         Condition("gauge", "none", {"energy": "reference"}, "which is free of the gauge"),
-        Condition("sweeps", [1], {"sampler": "ancestral"}, "of which each draw is independent"),
-        Condition(
-            "order", "left-to-right", {"sampler": "ancestral"}, "which predicts in that order"
+        *(
+            condition
+            for sampler in samplers.INDEPENDENT
+            for condition in (
+                Condition("sweeps", [1], {"sampler": sampler}, "of which each draw is independent"),
+                Condition(
+                    "order", "left-to-right", {"sampler": sampler}, "which draws in that order"
+                ),
+            )
         ),
     )
 

@@ -14,6 +14,7 @@ from manybody.io.sequences import Sequences
 from manybody.measure import chains
 from manybody.measure.cards import Card, Estimate, Measured, State, rounded
 from manybody.measure.intervals import margin
+from manybody.models.samplers import INDEPENDENT
 
 SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked for in
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
@@ -23,6 +24,7 @@ SAMPLERS = {
     "heat-bath": "heat bath by the {energy} score",
     "gibbs": "masked-conditional Gibbs, of no energy",
     "ancestral": "token by token",
+    "enumerated": "the distribution of Gibbs sweeps, over all states",
 }
 STARTS = {"test": "test sequences", "unigram": "unigram noise"}
 
@@ -54,7 +56,7 @@ class _Chains:
         self.path = path
         self.about, self.trace = tables.read_trace(path)
         (self.known,) = chains.known([path])
-        self.exact = self.about.get("sampler") == "ancestral"
+        self.exact = self.about.get("sampler") in INDEPENDENT
         model = load_model(run, self.about["generator"]["step"], pick(device))
         rows, sweeps = self.about.get("rows"), self.about["sweeps"]
         files = (Manifest.read(path, "clones").file(f"sweep-{sweep}.parquet") for sweep in sweeps)
@@ -94,7 +96,7 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 
 def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, known = one.about, one.about["generator"], one.known
-    agree, settled, why = None, 0, "each token but the first is drawn anew"
+    agree, settled, why = None, 0, "the draws are independent"
     numbers = {"kept": None, "rhat": None, "effective": about["chains"]}
     if not one.exact:
         numbers = {name: known[name] if math.isfinite(known[name]) else None for name in numbers}

@@ -10,6 +10,8 @@ mh          exp(-E), proposals by masked logits       the target
 heat-bath   exp(-E), all |V| values of a position     the target
 gibbs       the masked conditionals in turn           recorded after each sweep
 ancestral   the next token's, token by token          recorded, exact: -log p
+enumerated  the distribution that gibbs comes to,     recorded, exact: -log p
+            found over all |V|^L states
 
 Without torch: the config asks as well.
 """
@@ -25,7 +27,9 @@ NEEDS = {  # sampler -> the energies that it takes, and the models
     "heat-bath": (("raw", "reference"), CLOSED),
     "gibbs": (ENERGIES, MASKED),
     "ancestral": (("norm",), CAUSAL),
+    "enumerated": (("norm",), MASKED),
 }
+INDEPENDENT = ("ancestral", "enumerated")  # whose draws have nothing in common
 
 
 def closed(about) -> bool:

@@ -20,7 +20,7 @@ from manybody.models import samplers
 from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
-from manybody.sampling.redraw import Causal, MaskedGibbs
+from manybody.sampling.redraw import Causal, Enumerated, MaskedGibbs
 
 
 class Chains(Protocol):
@@ -76,6 +76,8 @@ def open_chains(
     """
     if sampler == "ancestral":
         return Causal(model, tokens)
+    if sampler == "enumerated":
+        return Enumerated(model, tokens)
     if samplers.by_order(sampler, energy, model.about):
         return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)
     if sampler == "gibbs":

@@ -76,7 +76,7 @@ def group_bytes(
     `model` is a model or its `About`, `number` the bytes of one of its numbers.
     """
     about = models.about(model.description)
-    if sampler == "ancestral":
+    if sampler in samplers.INDEPENDENT:
         return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
     if samplers.by_order(sampler, energy, about):
         return order_bytes(Sizes.of(model.description), number)

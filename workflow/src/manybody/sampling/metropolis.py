@@ -31,8 +31,9 @@ from manybody.sampling.backends import Chains, bytes_needed, open_chains
 from manybody.sampling.diagnostics import Record, trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
-from manybody.sampling.redraw import redraw
+from manybody.sampling.redraw import redraw, stationary
 from manybody.sampling.walk_loops import Walk, asked, move, ready_moves, skip_same
+from manybody.theory.information import information_by_order
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
@@ -227,6 +228,9 @@ def sample(
     )
     if sampler != "mh":
         about |= dict(sampler=sampler)
+    if sampler == "enumerated":
+        found = information_by_order(stationary(model).cpu().numpy()).items()
+        about |= dict(information={str(order): gain for order, gain in found})
     if mu is not None:
         about |= dict(reference=dict(law=hashlib.sha256(mu.tobytes()).hexdigest()))
     group = group_size(model, energy, memory, precision, sampler)

@@ -1,4 +1,4 @@
-"""Samplers that draw a token anew, whatever it was: heat bath, masked Gibbs, ancestral sampling.
+"""Samplers that draw a token anew, whatever it was: heat bath, masked Gibbs, and token by token.
 
 All chains draw at once. What they draw from is exact, so there is nothing to accept.
 """
@@ -10,10 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import propose
 from manybody.sampling.footprint import COPIES
+
+STATES = 2**16  # at most, of a distribution that is found over all of them
+SWEEPS, SETTLED = 100_000, 1e-13  # at most, and the total variation of one at which it is found
 
 
 class MaskedGibbs:
@@ -121,3 +125,59 @@ class Causal:
             losses = functional.cross_entropy(logits.mT, part[:, 1:], reduction="none")
             found.append(losses.sum(1))
         return torch.cat(found)
+
+
+class Enumerated(Causal):
+    """Sequences of the distribution that sweeps of `gibbs` from left to right come to."""
+
+    def __init__(self, model: Model, tokens: Tensor):
+        super().__init__(model, tokens)
+        self.law = stationary(model).to(tokens.device)
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """log p (n, |V|) of the token at a position, the same of all chains, after those before."""
+        place = int(positions[0])
+        rows = self.law.reshape(self.model.vocabulary**place, self.model.vocabulary, -1).sum(2)
+        return rows[self._numbers(self.tokens[chains, :place])].log()
+
+    def energy(self) -> Tensor:
+        """-log p (C,)."""
+        return -self.law.flatten()[self._numbers(self.tokens)].log()
+
+    def _numbers(self, tokens: Tensor) -> Tensor:
+        powers = self.model.vocabulary ** torch.arange(tokens.shape[1], device=tokens.device)
+        return (tokens * powers.flip(0)).sum(1)
+
+
+def stationary(model: Model) -> Tensor:
+    """The distribution (|V|,) * L that does not change if each token in turn, from left to right,
+    is drawn from its masked conditional. `Refusal` for more than `STATES` states."""
+    length, vocabulary = model.length, model.vocabulary
+    if vocabulary**length > STATES:
+        raise Refusal(
+            f"found enumerated, of |V|^L = {vocabulary}^{length} states; expected at most {STATES} "
+            "to enumerate; take gibbs",
+            "sampler",
+        )
+    device = next(model.parameters()).device
+    states = torch.cartesian_prod(*[torch.arange(vocabulary, device=device)] * length)
+    batch, sites = max(1, COPIES["cpu"] // (8 * model.activation_size)), []
+    for site in range(length):
+        contexts = states[states[:, site] == 0]
+        logits = [
+            model.masked_logits(
+                part, torch.arange(len(part), device=device), torch.full_like(part[:, 0], site)
+            )
+            for part in contexts.split(batch)
+        ]
+        chances = torch.cat(logits).double().softmax(1)
+        sites.append(chances.view(vocabulary**site, -1, vocabulary).mT)
+    law = torch.full((len(states),), 1 / len(states), dtype=torch.float64, device=device)
+    for _ in range(SWEEPS):
+        before = law
+        for site, chances in enumerate(sites):
+            others = law.view(vocabulary**site, vocabulary, -1).sum(1, keepdim=True)
+            law = (others * chances).flatten()
+        if (law - before).abs().sum() < SETTLED:
+            break
+    return law.view((vocabulary,) * length)

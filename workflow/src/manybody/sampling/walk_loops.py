@@ -1,39 +1,23 @@
 """Metropolis-Hastings chains between two calls of their backend, in compiled loops."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
 from manybody.io.compiled import njit
 
-
-class Walk(NamedTuple):
-    """C chains that make S sweeps, and what is recorded of them.
-
-    visits, proposing, accepting (C, steps): of each step the position, the uniform number that
-    draws its proposal, and the logarithm of that which accepts it. tokens, initial (C, L): the
-    states and their starts. energies, step (C,): those of the states, and the steps done. ready
-    (C,): chains whose next step proposes another token, `proposals`, of which the logit is higher
-    by `gains`. same, accepted, changed, recorded (S, C): arrays of a `Record`. kept (K, C, L):
-    states after the sweeps whose `slot` (S,) is not negative.
-    """
-
-    visits: np.ndarray
-    proposing: np.ndarray
-    accepting: np.ndarray
-    tokens: np.ndarray
-    initial: np.ndarray
-    energies: np.ndarray
-    step: np.ndarray
-    ready: np.ndarray
-    proposals: np.ndarray
-    gains: np.ndarray
-    same: np.ndarray
-    accepted: np.ndarray
-    changed: np.ndarray
-    recorded: np.ndarray
-    kept: np.ndarray
-    slot: np.ndarray
+# C chains that make S sweeps, and what is recorded of them. visits, proposing, accepting (C,
+# steps): of each step the position, the uniform number that draws its proposal, and the logarithm
+# of that which accepts it. tokens, initial (C, L): the states and their starts. energies, step
+# (C,): those of the states, and the steps done. ready (C,): chains whose next step proposes another
+# token, `proposals`, of which the logit is higher by `gains`. same, accepted, changed, recorded
+# (S, C): arrays of a `Record`. kept (K, C, L): states after the sweeps whose `slot` (S,) is not
+# negative.
+Walk = namedtuple(
+    "Walk",
+    "visits proposing accepting tokens initial energies step ready proposals gains same accepted "
+    "changed recorded kept slot",
+)
 
 
 @njit(nogil=True, cache=True)

@@ -37,12 +37,20 @@ class Clones(Block):
 
 class Saturation(NamedTuple):
     """log t of saturation on a clone: predicted, with the half width of the interval of the
-    difference, and seen. trained: true of a clone of a model, not of a part of the law."""
+    difference, and seen. trained: true of a clone of a model, not of a part of the law. kappa: the
+    mean order of the clone's own information, NaN where that is not known."""
 
     told: float
     half: float
     seen: float
     trained: bool
+    kappa: float
+
+
+def kappa(information: Mapping) -> float:
+    """The mean order k of information c_k by order: sum_k k c_k / sum_k c_k."""
+    total = sum(information.values())
+    return sum(int(k) * c for k, c in information.items()) / total if total else math.nan
 
 
 def predicted_and_seen(
@@ -65,10 +73,13 @@ def predicted_and_seen(
 
     parts = {name: code.of(entry) for name, entry in laws.items()}
     means = {name: law.means for name, law in parts.items()}
+    orders = {name: kappa(law.information()) for name, law in parts.items()}
     drawn = {one.clone: Manifest.read(one.file(), "clones") for one in clones}
     trained = {name: one for name, one in runs[0].targets.items() if "clone" in one}
     for name, target in trained.items():
-        path = drawn[target["clone"]].file(f"sweep-{target['sweep']}.parquet")
+        made = drawn[target["clone"]]
+        path = made.file(f"sweep-{target['sweep']}.parquet")
+        orders[name] = kappa(made.about.get("information", {}))
         means[name] = parts[""].means_in(Sequences.open(path).tokens)
     halves = {}
     for run in clocks:
@@ -87,7 +98,7 @@ def predicted_and_seen(
         others = [_time(seen.index, seen[seed]) for seed in seen if seed not in told]
         mean, error, count = readings.mean(list(told.values()))
         half = margin(error * math.sqrt(1 + count / len(others)), count)
-        found[name] = Saturation(mean, half, float(np.mean(others)), name in trained)
+        found[name] = Saturation(mean, half, float(np.mean(others)), name in trained, orders[name])
     return found
 
 

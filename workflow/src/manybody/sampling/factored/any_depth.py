@@ -69,9 +69,8 @@ class DeepChains:
         return -self.scores.sum(1)
 
     @torch.no_grad()
-    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
-        moves = (some.split(self.at_once) for some in (chains, positions, proposals))
-        pieces = zip(*moves, strict=True)
+    def log_ratio(self, *moves: Tensor):
+        pieces = zip(*(some.split(self.at_once) for some in moves), strict=True)
         ratios, parts = zip(*(self._propose(*piece) for piece in pieces), strict=True)
         return ratios[0] if len(ratios) == 1 else torch.cat(ratios), parts
 
