@@ -9,6 +9,7 @@ from enumerated import distance, floor
 from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
+from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.models import build as build_model, samplers
 from manybody.models.base import Model
@@ -16,8 +17,9 @@ from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import unigram
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.factored.copies import read
-from manybody.sampling.metropolis import advance
+from manybody.sampling.metropolis import advance, sample
 from manybody.sampling.redraw import redraw
+from manybody.theory.information import information_by_order
 
 TOLERANCE = 1e-12
 CLOSED = {
@@ -238,6 +240,18 @@ def test_the_distribution_of_gibbs_is_enumerated_and_drawn(name):
     assert distance(record.tokens[1], weights, 3) < 1.3 * floor(weights, count)
     uniform = np.full(81, 1 / 81)
     assert distance(record.tokens[1], uniform, 3) > 1.3 * floor(uniform, count)
+
+
+def test_a_clone_of_all_states_tells_its_information_by_order(tmp_path):
+    model, starts = build(SMALL["n=2"], 0.6), np.zeros((5, 4), int)
+    with torch.enable_grad():
+        path = sample(
+            model, starts, tmp_path, energy="norm", gauge="none", sweeps=[1],
+            order="left-to-right", seed=0, about={}, sampler="enumerated",
+        )  # fmt: skip
+    law = open_chains(model, torch.from_numpy(starts), "norm", sampler="enumerated").law
+    expected = {str(k): c for k, c in information_by_order(law.numpy()).items()}
+    assert Manifest.read(path, "clones").about["information"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_ancestral_sampling_draws_from_the_next_token_law():

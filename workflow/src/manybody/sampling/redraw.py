@@ -149,6 +149,7 @@ class Enumerated(Causal):
         return (tokens * powers.flip(0)).sum(1)
 
 
+@torch.no_grad()
 def stationary(model: Model) -> Tensor:
     """The distribution (|V|,) * L that does not change if each token in turn, from left to right,
     is drawn from its masked conditional. `Refusal` for more than `STATES` states."""
