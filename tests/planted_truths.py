@@ -1,4 +1,4 @@
-"""Students of known distributions that learn planted orders at planted steps, on two series."""
+"""Students of known distributions that learn planted orders at planted steps."""
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,7 @@ def of_figure():
 def written(folder, write_run):
     """Files of the student; `write_run` writes a manifest.
 
-    Returns inputs with their files, the block, and the table of exact losses.
+    Returns inputs with their files, and the block.
     """
     found, truth = losses(CUTS, {})
     laws = {name: LAWS.get(name, {}) for name in CUTS}

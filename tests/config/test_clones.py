@@ -15,7 +15,6 @@ GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}
         {"energy": "reference"},
         {"energy": "reference", "sampler": "heat-bath"},
         {"model": "bert-generator", "sampler": "gibbs"},
-        {"model": "bert-generator"} | ENUMERATED,
         GPT,
     ],
 )
@@ -37,6 +36,8 @@ def test_what_fits_together_passes(changes):
         ({"energy": "reference", "gauge": "mean"}, ["gauge: found mean", "free of the gauge"]),
         (GPT | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
         (GPT | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
+        (ENUMERATED, ["sampler: found enumerated of |V|^L = 400^16", "65536 states", "take gibbs"]),
+        (ENUMERATED | {"order": "permuted"}, ["order: found permuted", "left-to-right"]),
         (ENUMERATED | {"sweeps": [1, 2]}, ["sweeps: found [1, 2]", "expected [1]"]),
         (ENUMERATED | {"energy": "raw"}, ["energy: found raw", "expected norm"]),
         (ENUMERATED | {"model": "gpt"}, ["model: found gpt", "sampler: ancestral"]),

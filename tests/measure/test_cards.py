@@ -114,9 +114,27 @@ def lacking(value, path="") -> set[str]:
 
 def test_all_kinds_of_clones_are_tried():
     samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
-    samplers |= {"enumerated"}  # a model of 24^9 states is none for it
+    samplers |= {"enumerated"}  # of few states: below
     assert samplers == set(NEEDS) == set(clones.SAMPLERS)
     assert {given.get("energy", "raw") for given in CHAINED.values()} == set(ENERGIES)
+
+
+def test_a_card_of_draws_from_all_states(tmp_path):
+    tokens = np.random.default_rng(0).integers(2, size=(300, 5))
+    mb.write_sequences(tmp_path / "all.parquet", tokens, 2)
+    mb.train_model(tmp_path / "bert", tokens, tokens[:60], 2, steps=3, batch=8, **BERT)
+    model = mb.load_model(tmp_path / "bert" / "manifest.json")
+    given = dict(energy="norm", sampler="enumerated", sweeps=[1])
+    path = metropolis.sample(
+        model, tokens[:40], tmp_path / "clone", gauge="none", order="left-to-right", seed=0,
+        about={"source": "bits", "chain_init": "test", "rows": list(range(40)),
+               "generator": {"model": "bert", "seed": 0, "step": 3, "last": True, "order": None,
+                             "description": model.description, "nominal": False}}, **given,
+    )  # fmt: skip
+    ends = [tmp_path / "all.parquet"] * 2
+    (card,) = clones.describe([(path, tmp_path / "bert" / "manifest.json")], *ends)
+    assert (card.task, card.states[-1].called, card.effective) == ("masked", "a sample", 40)
+    assert card.sampler == "the stationary distribution of Gibbs sweeps, over all states"
 
 
 @pytest.mark.parametrize("name", CHAINED)

@@ -185,8 +185,10 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     for one in found.values():
         assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)
     assert [name for name, one in found.items() if one.trained] == ["drawn"]
-    kappa = {name: one.kappa for name, one in found.items() if name != "weak"}
+    kappa = {name: one.kappa for name, one in found.items()}
+    assert 2 < kappa.pop("weak") < 3
     assert kappa == pytest.approx({"pairs": 2, "triples": 3, "drawn": 2.75})
+    assert math.isnan(code_clones.kappa({}))
     # Triples are late, and a weak clone of both saturates before either is whole.
     assert found["triples"].told > found["pairs"].told + 1
     assert found["weak"].told < found["drawn"].told < found["triples"].told

@@ -133,7 +133,8 @@ def test_sums_of_exponentials_are_those_of_torch():
 
 @pytest.mark.long  # compiles the loops of deep models
 @pytest.mark.parametrize(
-    ("layers", "rank", "vocabulary", "length"), [(3, 2, 19, 6), (4, 2, 19, 5), (5, 2, 19, 4)]
+    ("layers", "rank", "vocabulary", "length"),
+    [(3, 2, 19, 6), (3, 9, 19, 6), (4, 2, 19, 5), (4, 8, 19, 5), (5, 2, 19, 4)],
 )
 @pytest.mark.parametrize("energy", ["raw", "norm", "raw, features first"])
 def test_deep_models_in_tensors_equal_those_in_loops(

@@ -194,17 +194,16 @@ def test_plug_in_error_is_that_of_fresh_samples(kind, size):
     assert gamp.plug_in_error(teacher, -teacher, 1.0, normals, kind) < 1e-12
 
 
-def test_overlaps_of_different_layers_are_in_the_table_and_vanish():
-    generator = np.random.default_rng(1)
-    teacher, estimate = generator.normal(size=(2, 2, 4))
-    found = gamp.off_diagonal(teacher, estimate)
-    (a, b), (u, v) = teacher, estimate
-    assert found == pytest.approx([abs(u @ b) / 4, abs(v @ a) / 4, abs(u @ v) / 4])
-    frame, _ = gamp.compute(ENTRY | {"dimension": 400, "points": 0})
-    for quantity in ("M12", "M21", "Q12"):
-        values = at(frame, quantity, "1.2")
-        assert list(values.index) == [0, 1, 2, 3]
-        assert (values < 5 / 400**0.5).all(axis=None)
+def test_overlaps_of_different_layers_vanish_with_the_dimension():
+    """As 1 / sqrt D, since the channel is even in each layer."""
+    generator, size = np.random.default_rng(1), 400
+    data = gamp.draw(size, 1.2, 1.0, generator)
+    state = gamp.informed(data, (0.9, 0.95), generator)
+    for _ in range(3):
+        state = gamp.iterate(data, state, 1.0, 1e-3)
+        across = state.estimate @ np.concatenate([data.teacher, state.estimate]).T / size
+        assert np.abs(across[[0, 1, 0], [1, 0, 3]]).max() < 5 / size**0.5
+        assert np.abs(across[[0, 1], [2, 3]]).min() > 5 / size**0.5
 
 
 # --- The table -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ QUANTITIES = {
     "layer-2-held": "fixed, converged",
     "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged",
     "three-layers": "overlap, error plug-in, threshold, converged",
-    "gamp-in-time": "M11, M22, Q11, Q22, M12, M21, Q12, cosine 1, cosine 2, error plug-in, "
+    "gamp-in-time": "M11, M22, Q11, Q22, cosine 1, cosine 2, error plug-in, "
     "converged, SE M11, SE M22, SE Q11, SE Q22",
     "sgd": "cosine 1, cosine 2, loss",
     "trec": "similarity 1, similarity 2, loss, accuracy",

@@ -117,10 +117,10 @@ def _rows(name: str, energy: str, threads: int) -> list[dict]:
 
 
 def realistic(
-    description: dict, count: int, agreement: float = AGREEMENT, spread: float | None = SPREAD
+    description: dict, count: int, agreement: float = AGREEMENT, spread: float = SPREAD
 ) -> tuple[models.base.Model, torch.Tensor]:
-    """A model with seeded random weights and Zipf's law in its bias, and `count` starts from it;
-    the weights as they are built where no `spread` is asked."""
+    """A model with seeded random weights and Zipf's law in its bias, and `count` starts from
+    it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         model = models.build(description).eval()
@@ -135,7 +135,7 @@ def realistic(
     with torch.no_grad():
         rows = torch.arange(count)
         logits = model.masked_logits(initial, rows, torch.zeros_like(rows))
-        weight.mul_(spread / logits.std(dim=0).mean() if spread else 1.0)
+        weight.mul_(spread / logits.std(dim=0).mean())
         bias.copy_(torch.from_numpy(np.log(probabilities)))
     return model, initial
 

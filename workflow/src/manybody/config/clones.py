@@ -3,6 +3,7 @@
 from typing import Literal
 
 from manybody import models
+from manybody.config.corpora import sized
 from manybody.config.models import Trained
 from manybody.io.options import (
     Block,
@@ -43,16 +44,17 @@ class Clone(Block):
     )
     energy: Literal[samplers.ENERGIES] = key(
         "raw is the sum of the masked logits of the tokens (the paper's); norm of their log "
-        "probabilities; reference the energy that has no factor k, of exact factored attention of "
-        "up to two layers, with the unigram law of the training tokens for what is left out. Of "
-        "gibbs, enumerated and ancestral it is what the trace records."
+        "probabilities; reference the energy without the factor k (exact factored attention of "
+        "up to two layers only), with the unigram law of the training tokens for what is left "
+        "out. Of gibbs, enumerated and ancestral it is what the trace records."
     )
     sampler: Literal[tuple(samplers.NEEDS)] = key(
         "mh proposes tokens and accepts by the energy; heat-bath draws a position from the "
         "energy's own conditional (raw or reference, of exact factored attention of up to two "
         "layers); gibbs from the model's masked conditional, which belongs to no energy; "
-        "enumerated draws from the distribution that gibbs comes to, found over all states of few "
-        "tokens; ancestral draws a causal model's tokens one after another.",
+        "enumerated from the stationary distribution of gibbs sweeps, found over all of at most "
+        "65,536 states, whatever the start; ancestral draws a causal model's tokens one after "
+        "another.",
         "mh",
     )
     gauge: Literal["none", "mean"] = key(
@@ -85,7 +87,7 @@ class Clone(Block):
             condition
             for sampler in samplers.INDEPENDENT
             for condition in (
-                Condition("sweeps", [1], {"sampler": sampler}, "of which each draw is independent"),
+                Condition("sweeps", [1], {"sampler": sampler}, "whose draws are independent"),
                 Condition(
                     "order", "left-to-right", {"sampler": sampler}, "which draws in that order"
                 ),
@@ -109,9 +111,20 @@ class Clone(Block):
         if self.energy == "reference" and not samplers.closed(about):
             yield self.refused(
                 "energy",
-                f"raw or norm of this model, as reference needs {samplers.CLOSED}",
+                f"raw or norm; reference needs {samplers.CLOSED}",
                 "take one of them",
                 f" of {self.model}",
+            )
+        of = sized(self.source, config)
+        if (
+            self.sampler == "enumerated"
+            and (of.vocabulary or 0) ** (of.length or 1) > samplers.STATES
+        ):
+            yield self.refused(
+                "sampler",
+                f"another for more than {samplers.STATES} states, as it enumerates all",
+                "take gibbs",
+                f" of |V|^L = {of.vocabulary}^{of.length}",
             )
         available = source.available("test")
         if self.chain_init == "test" and available and self.chains > available:

@@ -20,11 +20,11 @@ SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked 
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
 PAIRED_LOSS_TOLERANCE = 0.1  # of the own loss: how far apart paired chains that agree may be
 SAMPLERS = {
-    "mh": "Metropolis-Hastings by the {energy} score",
-    "heat-bath": "heat bath by the {energy} score",
-    "gibbs": "masked-conditional Gibbs, of no energy",
-    "ancestral": "token by token",
-    "enumerated": "the distribution of Gibbs sweeps, over all states",
+    "mh": "Metropolis-Hastings by the {energy} score, from {start}",
+    "heat-bath": "heat bath by the {energy} score, from {start}",
+    "gibbs": "masked-conditional Gibbs, of no energy, from {start}",
+    "ancestral": "token by token, from {start}",
+    "enumerated": "the stationary distribution of Gibbs sweeps, over all states",
 }
 STARTS = {"test": "test sequences", "unigram": "unigram noise"}
 
@@ -111,7 +111,7 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
         model=f"{made['model']} of seed {made['seed']} at step {made['step']}",
         sampler=sampler_in_words(about),
         text=one.text,
-        task="next" if one.exact else "masked",
+        task="next" if about.get("sampler") == "ancestral" else "masked",
         states=[
             State(sweep=sweep, sample=sweep >= settled, **measured.model_dump())
             for sweep, measured in one.saved.items()
@@ -152,5 +152,5 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[str | None, int, str]:
 
 def sampler_in_words(about: dict) -> str:
     """Names the sampler of a clone, its score and its start."""
-    text = SAMPLERS[about.get("sampler", "mh")].format(energy=about["energy"])
-    return f"{text}, from {STARTS[about['chain_init']]}"
+    start = STARTS[about["chain_init"]]
+    return SAMPLERS[about.get("sampler", "mh")].format(energy=about["energy"], start=start)

@@ -10,8 +10,8 @@ mh          exp(-E), proposals by masked logits       the target
 heat-bath   exp(-E), all |V| values of a position     the target
 gibbs       the masked conditionals in turn           recorded after each sweep
 ancestral   the next token's, token by token          recorded, exact: -log p
-enumerated  the distribution that gibbs comes to,     recorded, exact: -log p
-            found over all |V|^L states
+enumerated  the stationary distribution of gibbs      recorded, exact: -log p
+            sweeps, found over all |V|^L states
 
 Without torch: the config asks as well.
 """
@@ -29,7 +29,8 @@ NEEDS = {  # sampler -> the energies that it takes, and the models
     "ancestral": (("norm",), CAUSAL),
     "enumerated": (("norm",), MASKED),
 }
-INDEPENDENT = ("ancestral", "enumerated")  # whose draws have nothing in common
+INDEPENDENT = ("ancestral", "enumerated")  # samplers with independent draws
+STATES = 2**16  # of `enumerated` at most
 
 
 def closed(about) -> bool:

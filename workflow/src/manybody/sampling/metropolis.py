@@ -65,10 +65,10 @@ def advance(
     for place, sweep in enumerate(sorted(keep)):
         slot[sweep - 1], record.tokens[sweep] = place, kept[place]
     walk = Walk(
-        *(np.ascontiguousarray(of.reshape(count, last)) for of in (visits, uniforms[..., 0])),
+        *(np.array(of.reshape(count, last), order="C") for of in (visits, uniforms[..., 0])),
         accepting.reshape(count, last),
         chains.tokens.cpu().numpy().copy(),
-        np.ascontiguousarray(initial, dtype=np.int64),
+        np.array(initial, dtype=np.int64, order="C"),
         chains.energy().cpu().numpy().copy(),
         step=np.zeros(count, dtype=np.int64),
         ready=np.zeros(count, dtype=bool),
@@ -84,7 +84,7 @@ def advance(
     margin, ahead = getattr(chains, "margin", 0.0), min(getattr(chains, "ahead", 1), length)
 
     def record_exactly(which: np.ndarray, before: np.ndarray) -> None:
-        """Energies of chains at the end of a sweep, to which coarse ratios do not add up."""
+        """Computes the energies of chains that ended a sweep: coarse ratios do not add up to it."""
         ended = which[walk.step[which] // length > before // length]
         if ended.size:
             walk.energies[ended] = chains.energy(_indices(ended, device)).cpu().numpy()
@@ -209,7 +209,8 @@ def sample(
     sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
     and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
-    that move together, `precision`, `sampler` and `mu` are those of `open_chains`.
+    that move together, `precision`, `sampler` and `mu` are those of `open_chains`. The manifest of
+    `enumerated` has `information`, c_k of the distribution by order.
 
     Raises `ValueError` for starts that do not fit the model.
     """
@@ -228,14 +229,14 @@ def sample(
     )
     if sampler != "mh":
         about |= dict(sampler=sampler)
-    if sampler == "enumerated":
-        found = information_by_order(stationary(model).cpu().numpy()).items()
-        about |= dict(information={str(order): gain for order, gain in found})
     if mu is not None:
         about |= dict(reference=dict(law=hashlib.sha256(mu.tobytes()).hexdigest()))
     group = group_size(model, energy, memory, precision, sampler)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
+        if sampler == "enumerated":
+            found = information_by_order(stationary(model).cpu().numpy()).items()
+            about |= dict(information={str(order): gain for order, gain in found})
         run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
         draws = Draws(seed, len(initial), model.length, order, stream)
         _walk(run, model, draws, group, sampler, mu)

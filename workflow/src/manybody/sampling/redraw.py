@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from manybody.io.refusal import Refusal
 from manybody.models.base import Model
+from manybody.models.samplers import STATES
 from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import propose
 from manybody.sampling.footprint import COPIES
 
-STATES = 2**16  # at most, of a distribution that is found over all of them
-SWEEPS, SETTLED = 100_000, 1e-13  # at most, and the total variation of one at which it is found
+SWEEPS, SETTLED = 100_000, 1e-13  # sweeps at most; change sum |p - p'| of one that is settled
 
 
 class MaskedGibbs:
@@ -128,7 +128,8 @@ class Causal:
 
 
 class Enumerated(Causal):
-    """Sequences of the distribution that sweeps of `gibbs` from left to right come to."""
+    """Sequences of a masked model, drawn token by token, as those of a causal one are, from the
+    stationary distribution of Gibbs sweeps."""
 
     def __init__(self, model: Model, tokens: Tensor):
         super().__init__(model, tokens)
@@ -160,25 +161,23 @@ def stationary(model: Model) -> Tensor:
             "to enumerate; take gibbs",
             "sampler",
         )
-    device = next(model.parameters()).device
-    states = torch.cartesian_prod(*[torch.arange(vocabulary, device=device)] * length)
+    every = torch.arange(vocabulary**length, device=next(model.parameters()).device)
+    states = torch.stack(torch.unravel_index(every, (vocabulary,) * length), 1)
     batch, sites = max(1, COPIES["cpu"] // (8 * model.activation_size)), []
     for site in range(length):
         contexts = states[states[:, site] == 0]
         logits = [
-            model.masked_logits(
-                part, torch.arange(len(part), device=device), torch.full_like(part[:, 0], site)
-            )
+            model.masked_logits(part, every[: len(part)], torch.full_like(part[:, 0], site))
             for part in contexts.split(batch)
         ]
         chances = torch.cat(logits).double().softmax(1)
         sites.append(chances.view(vocabulary**site, -1, vocabulary).mT)
-    law = torch.full((len(states),), 1 / len(states), dtype=torch.float64, device=device)
+    law = torch.full_like(every, 1 / len(every), dtype=torch.float64)
     for _ in range(SWEEPS):
         before = law
         for site, chances in enumerate(sites):
             others = law.view(vocabulary**site, vocabulary, -1).sum(1, keepdim=True)
             law = (others * chances).flatten()
         if (law - before).abs().sum() < SETTLED:
-            break
-    return law.view((vocabulary,) * length)
+            return law.view((vocabulary,) * length)
+    raise Refusal(f"found chains that do not settle in {SWEEPS} sweeps; take gibbs", "sampler")

@@ -36,9 +36,12 @@ class Clones(Block):
 
 
 class Saturation(NamedTuple):
-    """log t of saturation on a clone: predicted, with the half width of the interval of the
-    difference, and seen. trained: true of a clone of a model, not of a part of the law. kappa: the
-    mean order of the clone's own information, NaN where that is not known."""
+    """Saturation of the losses on a clone.
+
+    told, seen: log t as predicted and as seen. half: half width of the interval of their
+    difference. trained: true of a clone of a model, false of a part of the law. kappa: the mean
+    order of the clone's own information, NaN where that is not known.
+    """
 
     told: float
     half: float

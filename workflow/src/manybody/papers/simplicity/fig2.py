@@ -231,6 +231,7 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
+    recipes = " or ".join(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
     return (
         "Stacked layers of factored attention climb down the orders of interaction.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "
@@ -238,6 +239,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
         "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
         "layers' matrices; above the grey line a layer has moved.\n\n"
-        f"{inputs.made()}; the deepest network by {inputs.networks[-1].recipe}. The shares are "
-        "those of the logits' variance that each order has at high temperature.\n"
+        f"{inputs.made()}; the deepest network by {recipes}. The shares are those "
+        "of the logits' variance that each order has at high temperature.\n"
     )

@@ -6,9 +6,10 @@ medians by order; `b` what an order costs (x: row; y: a factor of steps; y_err: 
 y); `c` the factor between the times of the two orders of a law (x: information of the lower over
 that of the higher), and the fitted line; `d` times of saturation on clones, predicted by half of
 the students (x) and seen in the others (y; y_err: half width of the difference of logs), `d,
-trained` the same on clones of generators, `kappa` those seen by the mean order of a clone's
-information (x); `e` test losses of generators of text (x: order; y: nats a token; y_err: half width
-of the 95 % interval); `half-times` those of the students' M_k (x: k + 1), which tell of no term.
+trained` the same on clones of generators, `kappa` the times seen (y) by the mean order (x) of a
+clone's information; `e` test losses of generators of text (x: order; y: nats a token; y_err: half
+width of the 95 % interval); `half-times` those of the students' M_k (x: k + 1), which tell of no
+term.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A series is a list of sets of sequences that hold more and more of a distribution: cuts at a growing
 order or trees filtered at a falling level, and the distribution itself last. Its step k = 1, 2, ...
-is compared with step k of other series, and with M_k, which sees the orders above k.
+is compared with M_k, which sees the orders above k.
 
 In the table panels a, b, ... are curves (y_err: over sequences) and lines `exact` and `own`; then
 a panel of each student's times: x is k, y a step, y_err the standard error of log(y).
@@ -38,7 +38,10 @@ class Sets(Part):
     """Sets of sequences that hold more and more of a distribution."""
 
     label: Text = key("What they are called.")
-    targets: different(students.Target, 2) = key("Targets from low to high order.")
+    targets: different(
+        refers("targets", wanted="a split of a source", fits=lambda one, _: hasattr(one, "split")),
+        2,
+    ) = key("Targets from low to high order.")
 
 
 class KnownTruth(students.StudentBlock):
@@ -73,8 +76,8 @@ class KnownTruth(students.StudentBlock):
             if len(one.targets) != count:
                 yield (
                     f"exact[{number}].targets",
-                    f"found {len(one.targets)}; expected {count}, as exact[0] has, since they are "
-                    f"compared one by one; add or take away some",
+                    f"found {len(one.targets)}; expected {count}, as exact[0] has, since each "
+                    f"has its M_k; add or take away some",
                 )
 
 
@@ -278,11 +281,9 @@ def ends(series: Series) -> Iterator[Comparison]:
 
 
 def later(label: str, early: Step, late: Step) -> list[Comparison]:
-    """log t of a higher step less that of a lower one, which must be above 0, over runs and
-    sequences, by both definitions.
+    """Differences of log t, of a higher step less a lower one, by both definitions: above 0.
 
-    Where checkpoints are too far apart where the losses stop falling, the times have to differ by
-    more than lies between these.
+    Checkpoints farther apart than `RESOLVED` add their distance to the interval.
     """
     label = f"{label}: log of the time of {late.label} over that of {early.label}"
     widths = [np.max([one.width for one in step.logs.values()]) for step in (late, early)]

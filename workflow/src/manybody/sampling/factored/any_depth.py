@@ -69,7 +69,8 @@ class DeepChains:
         return -self.scores.sum(1)
 
     @torch.no_grad()
-    def log_ratio(self, *moves: Tensor):
+    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        moves = (chains, positions, proposals)
         pieces = zip(*(some.split(self.at_once) for some in moves), strict=True)
         ratios, parts = zip(*(self._propose(*piece) for piece in pieces), strict=True)
         return ratios[0] if len(ratios) == 1 else torch.cat(ratios), parts
@@ -79,15 +80,12 @@ class DeepChains:
             self._take(here, *part)
 
     def _take(self, accepted, chains, positions, proposals, features, scores, *changes) -> None:
-        self._add(accepted, chains, changes)
+        for state, change in zip(self.states, changes, strict=True):
+            state[chains[accepted]] += change[accepted]
         chains = chains[accepted]
         self.tokens[chains, positions[accepted]] = proposals[accepted]
         self.features[chains] = features[accepted]
         self.scores[chains] = scores[accepted]
-
-    def _add(self, accepted: Tensor, chains: Tensor, changes) -> None:
-        for state, change in zip(self.states, changes, strict=True):
-            state[chains[accepted]] += change[accepted]
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         """Ratios (n,) of proposals, and what `_take` needs of them."""

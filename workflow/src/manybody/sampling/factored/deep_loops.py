@@ -210,7 +210,7 @@ def forms_of(vectors, table, out):
 
 @njit(nogil=True, cache=True)
 def add_direct(chains, direct, rises, features):
-    """features (n, L, d) += those that come of tokens and of the first square, direct + rises."""
+    """Adds direct + rises, what comes of tokens and of the first square, to features (n, L, d)."""
     for n in range(len(chains)):
         for j in range(features.shape[1]):
             for x in range(features.shape[2]):
@@ -219,8 +219,8 @@ def add_direct(chains, direct, rises, features):
 
 @njit(nogil=True, cache=True)
 def norm_ratios(chains, positions, proposals, tokens, kept, logits, sums, scores, ratios):
-    """Scores (n, L) of proposals by logits (n, L, |V|) and log of their sums of exponentials
-    (n, L), and by how much those of other positions rise above `kept` (C, L) together, (n,)."""
+    """Fills scores (n, L) of proposals, by logits (n, L, |V|) and the logarithms (n, L) of their
+    sums of exponentials, and ratios (n,): the sum over other positions of scores less `kept`."""
     for n in range(len(chains)):
         c, i = chains[n], positions[n]
         ratios[n] = 0.0
@@ -233,7 +233,7 @@ def norm_ratios(chains, positions, proposals, tokens, kept, logits, sums, scores
 
 @njit(nogil=True, cache=True)
 def take(chains, positions, proposals, accepted, deltas, rises, tokens, states, direct):
-    """Tokens (C, L), states and direct of chains (n,) as proposed, where `accepted` (n,)."""
+    """Sets tokens (C, L), states and direct to the proposals of chains (n,) that are accepted."""
     for n in np.flatnonzero(accepted):
         c = chains[n]
         tokens[c, positions[n]] = proposals[n]

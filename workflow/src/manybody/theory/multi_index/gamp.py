@@ -137,14 +137,6 @@ def overlaps(teacher: np.ndarray, estimate: np.ndarray) -> tuple[np.ndarray, np.
     return np.abs((teacher * estimate).sum(axis=1)) / size, (estimate**2).sum(axis=1) / size
 
 
-def off_diagonal(teacher: np.ndarray, estimate: np.ndarray) -> tuple[float, float, float]:
-    """|what_1 . w_2| / D, |what_2 . w_1| / D and |what_1 . what_2| / D, which vanish as
-    1 / sqrt D: the channel is even in each layer."""
-    size = teacher.shape[1]
-    cross = np.abs(estimate @ teacher.T) / size
-    return cross[0, 1], cross[1, 0], abs(float(estimate[0] @ estimate[1])) / size
-
-
 def plug_in_error(
     teacher: np.ndarray, estimate: np.ndarray, skip: float, normals, activation: str = "softmax"
 ) -> float:
@@ -239,8 +231,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     entry: the keys of `config.theory.Gamp`. Series alpha, x iteration (0: the start), seed = run:
 
-    - `M11`, `M22`, `Q11`, `Q22`; `M12`, `M21`, `Q12`: of `off_diagonal`; `cosine 1`, `cosine 2`:
-      M_ll / sqrt(Q_ll |w_l|^2 / D); `error plug-in`: E |g(Z) - g(omega)|_F^2;
+    - `M11`, `M22`, `Q11`, `Q22`; `cosine 1`, `cosine 2`: M_ll / sqrt(Q_ll |w_l|^2 / D);
+      `error plug-in`: E |g(Z) - g(omega)|_F^2;
     - `converged`: x 0, y 1 where `settled`, 0 where iterations ran out or a covariance lost its
       sign first;
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean over
@@ -331,7 +323,6 @@ def _figures(
     for k in range(2):
         layer = k + 1
         found |= {f"cosine {layer}": cosines[k], f"M{layer}{layer}": m[k], f"Q{layer}{layer}": q[k]}
-    found |= dict(zip(("M12", "M21", "Q12"), off_diagonal(teacher, estimate), strict=True))
     return found | {"error plug-in": plug_in_error(teacher, estimate, skip, normals, activation)}
 
 
