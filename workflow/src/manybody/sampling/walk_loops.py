@@ -6,13 +6,14 @@ import numpy as np
 
 from manybody.io.compiled import njit
 
-# C chains that make S sweeps, and what is recorded of them. visits, proposing, accepting (C,
-# steps): of each step the position, the uniform number that draws its proposal, and the logarithm
-# of that which accepts it. tokens, initial (C, L): the states and their starts. energies, step
-# (C,): those of the states, and the steps done. ready (C,): chains whose next step proposes another
-# token, `proposals`, of which the logit is higher by `gains`. same, accepted, changed, recorded
-# (S, C): arrays of a `Record`. kept (K, C, L): states after the sweeps whose `slot` (S,) is not
-# negative.
+# C chains that make S sweeps, and what is recorded of them.
+# visits, proposing, accepting (C, steps): of each step the position, the uniform number that draws
+#     its proposal, and the logarithm of the uniform number that accepts it.
+# tokens, initial (C, L): the states and their starts. energies (C,): those of the states.
+# step (C,): how many steps are done. ready (C,): True where the next step has drawn another token,
+#     which `proposals` (C,) has; its logit is higher by `gains` (C,).
+# same, accepted, changed, recorded (S, C): the arrays of a `Record`.
+# kept (K, C, L): states after some sweeps. slot (S,): the place of each sweep in `kept`, or -1.
 Walk = namedtuple(
     "Walk",
     "visits proposing accepting tokens initial energies step ready proposals gains same accepted "
@@ -22,8 +23,8 @@ Walk = namedtuple(
 
 @njit(nogil=True, cache=True)
 def asked(walk, ahead):
-    """The chains (n,) that wait for a proposal; and of the next `ahead` steps of each, those after
-    the last like it, chain, position, token and uniform number (n ahead,)."""
+    """Returns the chains (n,) that wait for a proposal, and chain, position, token and uniform
+    number of their next `ahead` steps (n ahead,); the last step stands for those beyond it."""
     last = walk.visits.shape[1]
     waiting = np.flatnonzero(~walk.ready & (walk.step < last))
     count = len(waiting) * ahead
@@ -42,8 +43,9 @@ def asked(walk, ahead):
 
 @njit(nogil=True, cache=True)
 def skip_same(walk, waiting, drawn, gains):
-    """Makes the steps of chains (n,) that draw the token that is there; another one makes a chain
-    ready. drawn, gains (n, ahead): tokens, and by how much their logit is higher."""
+    """Skips the steps of chains (n,) that draw the current token, up to the first that draws
+    another, which makes the chain ready. drawn (n, ahead): tokens; their logits are higher by gains
+    (n, ahead)."""
     last = walk.visits.shape[1]
     length = last // len(walk.same)
     for m in range(len(waiting)):
@@ -61,7 +63,7 @@ def skip_same(walk, waiting, drawn, gains):
 
 @njit(nogil=True, cache=True)
 def ready_moves(walk):
-    """The chains (n,) that are ready, and position and proposal of each."""
+    """Returns the chains (n,) that are ready, with position and proposal of each."""
     moving = np.flatnonzero(walk.ready)
     positions = np.empty_like(moving)
     for m in range(len(moving)):
@@ -90,7 +92,7 @@ def move(walk, moving, ratios, rises):
 
 @njit(nogil=True, cache=True)
 def finish(walk, c):
-    """Counts a step of chain c as done, and records it where it ends a sweep."""
+    """Counts a step of chain c as done, and records the chain if a sweep ends there."""
     length = walk.visits.shape[1] // len(walk.same)
     walk.step[c] += 1
     if walk.step[c] % length:
