@@ -32,6 +32,7 @@ RECORDS = {
     "paper": "paper/potts-fig3-claims.csv",
     "heads": "heads/claims.csv",
     "order": "order/claims.csv",
+    "truths": "truths-claims.csv",
 }
 FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")
 FACTOR = re.compile(r"\[\[(\S+\.csv) (\w+): (.+?)\]\]")
