@@ -239,6 +239,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
         "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
         "layers' matrices; above the grey line a layer has moved.\n\n"
-        f"{inputs.made()}; the deepest network by {recipes}. The shares are those "
-        "of the logits' variance that each order has at high temperature.\n"
+        f"{inputs.made()}; the deepest network by {recipes}. Shares of orders are "
+        "those of the logits' variance at high temperature.\n"
     )
