@@ -231,7 +231,7 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    recipes = " or ".join(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
+    recipes = dict.fromkeys(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
     return (
         "Stacked layers of factored attention climb down the orders of interaction.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "
@@ -239,6 +239,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
         "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
         "layers' matrices; above the grey line a layer has moved.\n\n"
-        f"{inputs.made()}; the deepest network by {recipes}. Shares of orders are "
+        f"{inputs.made()}; the deepest network by {' or '.join(recipes)}. Shares of orders are "
         "those of the logits' variance at high temperature.\n"
     )
