@@ -15,7 +15,7 @@ from manybody.papers import style
 from manybody.papers.simplicity.staircase import CLOSED, Group, Line, Lines, Staircase
 
 APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
-WIDE = 3  # columns of ends whose names fit beside each other
+WIDE = 4  # columns of ends whose names fit beside each other
 LOSS = "held-out loss (nats per token)"
 CLOSES = f"{CLOSED[0]:.0%} of the last gap closed"
 DOT = dict(marker="o", markersize=3, gid="moved")
