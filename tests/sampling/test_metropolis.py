@@ -262,6 +262,26 @@ def test_moves_do_not_depend_on_the_batch(name):
         assert np.array_equal(found[0], other)
 
 
+@pytest.mark.parametrize("name", ["n=2", "n=3", "bert"])
+def test_a_record_of_some_sweeps_is_that_of_each(name):
+    model, count, sweeps = build(SMALL[name], 0.5), 20, 4
+    starts, moves = torch.zeros(count, 4, dtype=torch.int64), numbers(count, 4, sweeps)
+    together = advance(open_chains(model, starts), *moves, starts.numpy(), {2, 4})
+    chains = open_chains(model, starts)
+    for sweep in range(sweeps):
+        part = (values[:, sweep : sweep + 1] for values in moves)
+        one = advance(chains, *part, starts.numpy(), {1})
+        for array in ("same", "accepted", "changed"):
+            assert np.array_equal(getattr(together, array)[sweep], getattr(one, array)[0])
+        np.testing.assert_allclose(together.energies[sweep], one.energies[0], rtol=0, atol=1e-10)
+        if sweep + 1 in together.tokens:
+            assert np.array_equal(together.tokens[sweep + 1], one.tokens[1])
+        changed = (one.tokens[1] != starts.numpy()).sum(axis=1)
+        assert np.array_equal(one.changed[0], changed)
+    assert (together.same + together.accepted <= 4).all()
+    assert together.accepted.sum(axis=0).any()
+
+
 @pytest.mark.parametrize("kind", ["raw", "norm"])
 @pytest.mark.parametrize(
     ("precision", "scale", "margins"), [("bfloat16", 2.0, (0.05, 5)), ("float16", 6.0, (0.01, 0.6))]
