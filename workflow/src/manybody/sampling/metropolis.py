@@ -119,7 +119,6 @@ def advance(
             (doubtful,) = (~(apart >= margin)).nonzero()
             if doubtful.size:
                 ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
-                rises = ratios + gains
         accepted = move(walk, moving, ratios, rises)
         chains.accept(handle, torch.from_numpy(accepted).to(device))
         if margin:
