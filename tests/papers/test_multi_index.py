@@ -8,7 +8,7 @@ import planted_multi_index as planted
 import pytest
 
 from manybody.papers import readings, style
-from manybody.papers.multi_index import curves, fig1, fig2, fig3
+from manybody.papers.multi_index import curves, fig1, fig2, fig3, public
 from manybody.papers.readings import Value
 
 # What planted tables say: the public numbers where those agree with each other.
@@ -257,6 +257,21 @@ def test_points_that_did_not_converge_are_marked(tmp_path):
     assert failed_x(frame) == {"a": {1.0}, "b": {1.0}}
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     assert failed_x(planted.of("fig5", tmp_path, fixed_overlap=made).drawn) == {"": {0.95}}
+
+
+def test_ends_of_message_passing_are_squared_cosines_and_plain_errors(tmp_path):
+    frame = planted.of("fig1", tmp_path).drawn
+    for panel, series, name in (
+        ("a", "GAMP cosine² of layer 2", "Q22"),
+        ("b", "GAMP plug-in error", "error plug-in"),
+    ):
+        found = style.series(frame, panel, series).set_index("x")["y"]
+        stored = public.MESSAGE_PASSING[name]
+        common = [alpha for alpha in stored if alpha in found.index]
+        assert len(common) > 1
+        assert found[common].to_numpy() == pytest.approx(
+            [stored[alpha] for alpha in common], abs=0.015
+        )
 
 
 def test_medians_are_those_of_the_runs(tmp_path):
