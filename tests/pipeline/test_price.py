@@ -66,6 +66,13 @@ def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch, least):
     assert probed.sampled(clone) == gpu.operations(6, 6 * (length - 1), head=False) + head
 
 
+def test_draws_from_all_states_cost_the_search_for_their_distribution():
+    sizes = dict(architecture="bert", vocabulary=2, layers=1, heads=1, width=8, mlp=8)
+    clone = dict(sampler="enumerated", energy="norm", chains=6, gauge="none", precision="float32")
+    few, many = (length * Probe({**sizes, "length": length}).sampled(clone) for length in (3, 8))
+    assert 0 < 2 * few < many < 60
+
+
 def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     def cost(rule, wildcards, gpu):
         return 3600 * PEAK * SHARES[rule] if gpu else 600.0

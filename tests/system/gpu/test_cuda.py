@@ -11,6 +11,7 @@ from manybody.models.objectives import choose_masks, masked_loss, next_token_los
 from manybody.models.stored import load_model
 from manybody.sampling.backends import open_chains
 from manybody.sampling.metropolis import sample
+from manybody.sampling.redraw import stationary
 from manybody.training.loop import train
 
 pytestmark = pytest.mark.skipif(
@@ -80,6 +81,12 @@ def test_chains_are_the_same(description, energy):
             there.accept(its, torch.ones(3, dtype=torch.bool).cuda())
             torch.testing.assert_close(there.energy().cpu(), here.energy(), rtol=1e-9, atol=1e-9)
             positions, proposals = (positions + 5) % 12, (proposals + 3) % 40
+
+
+@pytest.mark.parametrize("description", [FACTORED[0], BERT], ids=name)
+def test_the_distribution_of_gibbs_is_the_same(description):
+    model, twin = pair({**description, "vocabulary": 3, "length": 4})
+    torch.testing.assert_close(stationary(twin).cpu(), stationary(model), rtol=1e-9, atol=1e-12)
 
 
 RECIPE = {

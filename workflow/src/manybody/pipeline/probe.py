@@ -40,7 +40,8 @@ from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws, unigram
 from manybody.sampling.metropolis import advance
-from manybody.sampling.redraw import redraw
+from manybody.sampling.redraw import redraw, stationary
+from manybody.theory.information import information_by_order
 from manybody.training import kept_steps, learning_curves
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
@@ -179,7 +180,10 @@ class Probe:
             sizes = footprint.Sizes.of(self.description)
             products = (footprint.square_products(sizes, k) for k in range(1, sizes.layers - 1))
             return 2.0 * sum(products) * count
-        kind = "float32" if self.gpu else clone["precision"]
+        if sampler == "enumerated":
+            return (
+                seconds(lambda: information_by_order(stationary(self.model).numpy())) / self.length
+            )
         mu = unigram(self.tokens(MANY), self.vocabulary) if energy == "reference" else None
         each = 1 if sampler == "mh" else self.length
 
@@ -187,7 +191,13 @@ class Probe:
             draws = Draws(0, n, self.length, clone["order"]).sweep(1)
             moved = [numbers[:, None, :each] for numbers in draws]
             chains = open_chains(
-                self.model, self.tensor(n), energy, clone["gauge"], kind, sampler, mu
+                self.model,
+                self.tensor(n),
+                energy,
+                clone["gauge"],
+                "float32" if self.gpu else clone["precision"],
+                sampler,
+                mu,
             )
             if self.gpu and sampler == "mh":  # of a proposal that is not the token itself
 
@@ -197,8 +207,7 @@ class Probe:
                     chains.log_ratio(which, 0 * which, (first + 1) % self.vocabulary)
 
                 return propose
-            move = advance if sampler == "mh" else redraw
-            return lambda: move(chains, *moved, self.tokens(n))
+            return partial(advance if sampler == "mh" else redraw, chains, *moved, self.tokens(n))
 
         return self.up_to(count, ready) / each
 
