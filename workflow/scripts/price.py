@@ -29,12 +29,15 @@ jobs = {
         job.resources.get("mem_mb", 0),
         job.resources.get("gpu", 0),
         after[name],
+        job.params.get("module", ""),
     )
     for job, name in names.items()
 }
 config, sources = run.globals["config"], run.globals["sources"]
+theory_module = run.globals["models"].theory_module
 sizes = {source: sources.sizes_of(source) for source in config["sources"]}
 modules = {source: sources.module(source) for source in config["sources"]}
+modules |= {f"theory/{name}": theory_module(name) for name in config["theory"]}
 # Probes tell their progress as jobs do.
 with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
     said = write(Path(out), jobs, Prices(config, sizes, modules), config["compute"])

@@ -85,7 +85,7 @@ def measure(
             table = done.table
             if step == steps[-1]:
                 rows = done.rows if drawn and not entry.get("bounded") else None
-                table = pd.concat([table, *_of_the_last(model, tokens, entry, rows)])
+                table = pd.concat([table, *of_the_last(model, tokens, entry, rows)])
             found[step] = table.assign(step=step)
             if step in suspects:
                 found[step]["state"] = "suspect"
@@ -190,7 +190,7 @@ def ranges(rows: pd.DataFrame, orders: int, seed: int = 0) -> pd.DataFrame:
     return table.assign(reached=True, state="measured")
 
 
-def _of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
+def of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
     """Tables of the last checkpoint alone; `rows` of its draws, if they have spans."""
     if rows is not None:
         yield ranges(rows, entry["orders"])

@@ -29,6 +29,7 @@ from manybody.measure import flips
 from manybody.measure.flips import Conditionals
 from manybody.models.base import Model
 
+CHUNKS = {False: 64, True: 16}  # draws at a time, of a masked and of a causal model
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
 # Replicates are kept for so many different numbers of blocks, each of which comes again with the
@@ -118,7 +119,7 @@ def spectrum(
             f"its logits can have; leave it out and give orders, which needs no bound",
             "degree",
         )
-    costs = _costs(largest, degree)
+    costs = forwards_of(largest, degree)
     if forwards < (least := sum(costs.values()) * draws.chunk):
         raise Refusal(
             f"found {forwards}; expected at least {least}, which {draws.chunk} draws of each order "
@@ -186,7 +187,7 @@ def _degree(model: Model, length: int) -> int:
     return length - 1 if known is None else min(known, length - 1)
 
 
-def _costs(largest: int, degree: int | None) -> dict[int, int]:
+def forwards_of(largest: int, degree: int | None) -> dict[int, int]:
     """Forwards of a draw by its order; those of cubes count as order 1."""
     if degree is not None:
         return {1: 2**degree + 1}
@@ -214,7 +215,7 @@ class Draws:
         """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""
         tokens = np.asarray(tokens, np.int64)
         self.model, self.seed, self.profile = model, seed, None
-        self.chunk = 16 if model.causal else 64
+        self.chunk = CHUNKS[model.causal]
         if tokens.ndim != 2 or len(tokens) < 4 or tokens.shape[1] < 2:
             raise Refusal(
                 f"found sequences of shape {tokens.shape}; expected (B, L) with at least 4 blocks, "
@@ -500,7 +501,7 @@ def summary(
         least = max(3 * error, ROUNDING * total[0])
         known = dict(quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked)
         known |= dict(share=share[0], share_se=blocks.error(share), draws=draws)
-        known |= dict(forwards=draws * _costs(largest, degree)[drawn], reached=error <= asked)
+        known |= dict(forwards=draws * forwards_of(largest, degree)[drawn], reached=error <= asked)
         known["state"] = "upper bound" if mean[0] < least else "measured"
         if quantity == "M":
             known["replicates"] = mean[0] + (mean[1:] - mean[0]) * blocks.stretch

@@ -35,6 +35,7 @@ class Asked(NamedTuple):
     megabytes: int
     gpus: int
     after: set[str]
+    module: str = ""  # that it imports by name
 
 
 class Price(NamedTuple):
@@ -47,15 +48,16 @@ class Price(NamedTuple):
 def price(job: Asked, prices: Prices) -> Price:
     """By seconds of cores, or on GPUs by operations at the measured share of their peak."""
     gpu = bool(job.gpus) and job.rule in SHARES
+    start = prices.start(job.rule, job.module)
     try:
         amount = prices.of(job.rule, job.wildcards, gpu)
     except Unsized as error:
-        return Price(prices.start, str(error))
+        return Price(start, str(error))
     if not gpu:
-        return Price(prices.start + amount / job.threads)
+        return Price(start + amount / job.threads)
     ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
     rate = PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus
-    return Price(prices.start + amount / rate)
+    return Price(start + amount / rate)
 
 
 def by_stage(

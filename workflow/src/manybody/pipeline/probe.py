@@ -5,6 +5,7 @@ source, and counts up to those of the job: in seconds of one core of this machin
 operations of matrix products. It reads nothing that the pipeline makes.
 """
 
+import ast
 import json
 import math
 import os
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from copy import deepcopy
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +29,7 @@ from manybody.data import SPLITS
 from manybody.io import sequences
 from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
+from manybody.measure import spectra, spectrum
 from manybody.measure.losses import masked_positions
 from manybody.measure.maps import mean_maps
 from manybody.models.linear import PRODUCTS
@@ -46,6 +49,7 @@ from manybody.training import kept_steps, learning_curves
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 
+SCRIPTS = Path(__file__).parents[3] / "scripts"  # a stage's script has the name of its rule
 LEAST = 0.5  # seconds of the larger of the two calls of a probe
 # Stages whose sizes are in a file: a corpus, an alignment, somebody else's weights.
 OF_FILES = (
@@ -166,6 +170,38 @@ class Probe:
 
         return self.up_to(MANY, ready) / MANY
 
+    def spectrum(self, entry: dict) -> float:
+        """The seconds of the order spectrum of a checkpoint: at most, as draws end sooner where
+        their errors are small."""
+        tokens = self.tokens(entry["sequences"])
+        if entry["kind"] == "enumeration":
+            exact = deepcopy(self.model).double()
+
+            def ready(count):  # as many blocks, of which there are two at least
+                return partial(spectrum.enumerated, exact, tokens[: 2 * count + 2])
+
+            return self.up_to(entry["sequences"] // 2, ready)
+        asked = {"degree" if entry.get("bounded") else "orders": entry["orders"]}
+        each = spectrum.forwards_of(entry["orders"], asked.get("degree")).values()
+        least = sum(each) * spectrum.CHUNKS[self.causal]
+        asked |= {"law": entry["law"], "first": 0.0, "higher": 0.0}  # so that all draws are taken
+
+        def drawn(count):
+            forwards = count * least
+            return partial(spectrum.spectrum, self.model, tokens, **asked, forwards=forwards)
+
+        return self.up_to(entry["forwards"] // least, drawn)
+
+    def of_the_last(self, entry: dict) -> float:
+        """The seconds of what is measured of the last checkpoint alone, for each target."""
+        tokens = self.tokens(entry["sequences"])
+
+        def ready(count):
+            asked = {**entry, "anchored": {**entry["anchored"], "targets": count}}
+            return lambda: list(spectra.of_the_last(self.model, tokens, asked, None))
+
+        return self.up_to(entry["anchored"]["targets"], ready)
+
     def maps(self, count: int) -> float:
         """Attention averaged over so many sequences; nothing where it is a parameter."""
         if self.model.about.maps != "averaged":
@@ -214,8 +250,8 @@ class Probe:
 
 class Prices:
     """The cost of each job of a config. sizes: |V| and L of the sources, where they are known;
-    modules: those that make the sequences of sources, which are given so that no stage imports all
-    kinds."""
+    modules: those that make the sequences of sources, and of a theory t as `theory/t`, which are
+    given so that no stage imports all kinds."""
 
     def __init__(self, config: dict, sizes: dict[str, dict], modules: dict[str, str]):
         self.config, self.sizes, self.modules = config, sizes, modules
@@ -229,18 +265,24 @@ class Prices:
         """
         if rule in OF_FILES:
             raise Unsized("sizes in a file")
-        if rule == "compute_theory":
-            raise Unsized("iterations until it converges")
         stage = getattr(self, f"_{rule.removesuffix('_on_cpu')}", None)
         return stage(gpu, **wildcards) if stage else 0.0
 
-    @cached_property
-    def start(self) -> float:
-        """Seconds of processor time in which a job of torch starts."""
-        before = os.times()
-        subprocess.run([sys.executable, "-c", "import accelerate, transformers"], check=True)
-        after = os.times()
-        return sum(b - a for a, b in zip(before[2:4], after[2:4], strict=True))
+    def start(self, rule: str, module: str = "") -> float:
+        """Seconds of processor time in which a job imports what its script does, and a module that
+        is known by name alone: of all jobs of a rule, that of the first."""
+
+        def cost() -> float:
+            tree = ast.parse((SCRIPTS / f"{rule.removesuffix('_on_cpu')}.py").read_bytes())
+            imports = (ast.Import, ast.ImportFrom)
+            lines = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, imports)]
+            lines += [f"import {name}" for name in ("snakemake.script", module) if name]
+            before = os.times()
+            subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+            after = os.times()
+            return sum(b - a for a, b in zip(before[2:4], after[2:4], strict=True))
+
+        return self.once(cost, "start", rule)
 
     def once(self, cost: Callable[[], float], *key) -> float:
         """A cost that is measured once for all jobs of this key."""
@@ -305,13 +347,27 @@ class Prices:
         return checkpoints * sum(counts) * cost("tested", entry["positions"])
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
-        """At most: draws end sooner where their errors are small."""
+        """On a GPU of passes alone: the share of its peak is that of whole spectra."""
         entry = self.config["spectra"][spectrum]
-        length = self._of(entry["source"])["length"]
-        every = length * 2 ** (length - 1) * entry["sequences"] // 2
+        anchored = entry.get("anchored") or {"size": 0, "targets": 0}
         _, cost = self._model(entry["source"], entry["model"], gpu)
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
-        return checkpoints * entry.get("forwards", every) * cost("passes")
+        if gpu:
+            length = self._of(entry["source"])["length"]
+            every = length * 2 ** (length - 1) * entry["sequences"] // 2
+            passes = checkpoints * entry.get("forwards", every)
+            return (passes + anchored["targets"] * 2 ** anchored["size"]) * cost("passes")
+        keys = ("kind", "sequences", "orders", "bounded", "law", "forwards")
+        same = {key: entry[key] for key in keys if key in entry}
+        last = cost("of_the_last", same | {"anchored": anchored}) if anchored["targets"] else 0.0
+        return checkpoints * cost("spectrum", same) + last
+
+    def _measure_clock(self, gpu: bool, source: str, model: str, seed: str) -> float:
+        """Every position of each test sequence, or state where these are fewer, is masked alone."""
+        sizes, test = self._of(source), self.config["sources"][source]["sequences"]["test"]
+        _, cost = self._model(source, model, gpu)
+        states = min(test, sizes["vocabulary"] ** sizes["length"])
+        return self._checkpoints(model, "all") * states * cost("tested", "all")
 
     def _extract_maps(self, gpu: bool, source: str, model: str, seed: str) -> float:
         sequences = self.config["sources"][source].get("sequences", {}).get("validation", 500)
@@ -358,6 +414,21 @@ class Prices:
             sequences.write(file, moved(counts[split]), model.vocabulary, {"source": source})
         model.save(folder / "hamiltonian", {})
         return files
+
+    def _compute_theory(self, gpu: bool, theory: str) -> float:
+        """Realisations, or the epochs of all runs, are counted up; the rest is done whole."""
+        entry, counted = {**self.config["theory"][theory], "threads": 1}, "realisations"
+        if {"scrambles", "iterations"} & entry.keys():
+            raise Unsized("iterations until it converges")
+        compute, runs = self._module(f"theory/{theory}").compute, 1
+        if "epochs" in entry:
+            counted, runs = "epochs", entry["runs"]
+            entry["runs"] = 1
+
+        def ready(count):
+            return partial(compute, {**entry, counted: count})
+
+        return self.once(lambda: up_to(runs * entry.get(counted, 1), ready), "theory", theory)
 
     def _fit_curve(self, gpu: bool, curve: str) -> float:
         """One realisation, times their number."""
