@@ -77,7 +77,9 @@ def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     def cost(rule, wildcards, gpu):
         return 3600 * PEAK * SHARES[rule] if gpu else 600.0
 
-    counted = SimpleNamespace(config={"models": {"ranked": {"rank": None}}}, of=cost, start=START)
+    counted = SimpleNamespace(
+        config={"models": {"ranked": {"rank": None}}}, of=cost, start=lambda *_: START
+    )
 
     def asked(rule, gpus):
         return Asked(rule, {}, 2, 3000, gpus, set())
@@ -128,6 +130,108 @@ def test_costs_are_in_proportion_to_the_counted_work(unit):
     assert of("make_figure", tiny, paper="potts", figure="fig2") == 0
 
 
+def test_a_large_fixed_part_is_told_from_many_units(monkeypatch):
+    """Four units of a hundredth beside a fixed second would be lost in the clock's noise."""
+    sizes = []
+
+    def cost(call):
+        sizes.append(call())
+        return 1.0 + 0.01 * sizes[-1]
+
+    monkeypatch.setattr(probe, "seconds", cost)
+    assert up_to(10**4, lambda size: lambda: size, cost) == pytest.approx(101)
+    assert sizes == [1, 4, 16, 64, 256]
+
+
+def test_a_start_is_that_of_what_the_script_imports(tmp_path, monkeypatch):
+    (tmp_path / "short.py").write_text("import json\nraise SystemExit('not run')\n")
+    (tmp_path / "long.py").write_text("if True:\n    from slow import thing\n")
+    (tmp_path / "slow.py").write_text("import time\nwhile time.process_time() < 1: pass\nthing = 1")
+    monkeypatch.setattr(probe, "SCRIPTS", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    prices = Prices({}, {}, {})
+    short, long = prices.start("short"), prices.start("long_on_cpu")
+    assert 0 < short < 0.8 < long
+    assert Prices({}, {}, {}).start("short", "slow") > 0.8
+    assert prices.start("short", "slow") == short  # of the first job
+
+
+def spectrum_of(config, **changes):
+    entry = {
+        "source": "text", "model": "tiny", "seeds": [0], "steps": 3, "kind": "draws",
+        "sequences": 32, "orders": 2, "law": "text", "forwards": 4480, "anchored": None,
+    }  # fmt: skip
+    return {**config, "spectra": {"tiny": {**entry, **changes}}}
+
+
+def test_a_spectrum_costs_its_draws_at_each_checkpoint_and_its_anchored_losses_once(monkeypatch):
+    asked = []
+
+    def up_to(self, count, ready):
+        asked.append(count)
+        ready(1)()
+        return 0.25
+
+    monkeypatch.setattr(Probe, "up_to", up_to)
+    given = dict(spectrum="tiny", seed="0")
+    # a chunk of 64 draws of orders 1 and 2 takes 64 (3 + 4) = 448 forwards
+    assert of("measure_spectrum", spectrum_of(config()), **given) == 3 * 0.25
+    assert asked == [10]
+    anchored = spectrum_of(config(), anchored={"size": 2, "targets": 7})
+    assert of("measure_spectrum", anchored, **given) == 3 * 0.25 + 0.25
+    assert sorted(asked) == [7, 10, 10]
+    exact = spectrum_of(config(), kind="enumeration")
+    assert of("measure_spectrum", exact, **given) == 3 * 0.25
+    assert asked[3:] == [16]  # half of the sequences
+
+
+def test_a_spectrum_on_a_gpu_costs_its_passes(monkeypatch):
+    monkeypatch.setattr(Probe, "passes", lambda self: 2.0)
+    anchored = spectrum_of(config(), anchored={"size": 2, "targets": 7})
+    prices, given = Prices(anchored, SIZES, {}), dict(spectrum="tiny", seed="0")
+    assert prices.of("measure_spectrum", given, gpu=True) == 2.0 * (3 * 4480 + 7 * 2**2)
+
+
+def test_a_clock_costs_the_test_losses_of_its_sequences_or_of_all_states(monkeypatch):
+    monkeypatch.setattr(Probe, "tested", lambda self, share: {"all": 0.5}[share])
+    made, asked = config(), dict(source="text", model="tiny", seed="0")
+    checkpoints = len(probe.kept_steps(made["models"]["tiny"]["training"]))
+    made["sources"]["text"]["sequences"] = {"test": 50}
+    assert of("measure_clock", made, **asked) == checkpoints * 50 * 0.5
+    made["sources"]["text"]["sequences"] = {"test": 100}
+    monkeypatch.setitem(SIZES, "text", {"vocabulary": 8, "length": 2})
+    assert of("measure_clock", made, **asked) == checkpoints * 64 * 0.5
+
+
+@pytest.mark.parametrize(
+    ("entry", "counted"),
+    [
+        ({"realisations": 30}, 30),
+        ({"runs": 8, "epochs": 130}, 1040),
+        ({"samples": 5}, 1),
+    ],
+)
+def test_a_theory_is_counted_in_realisations_or_epochs(monkeypatch, entry, counted):
+    seen = []
+    monkeypatch.setattr(
+        probe, "up_to", lambda count, ready: seen.append(count) or ready(2)() or 3.0
+    )
+    module = SimpleNamespace(compute=lambda given: seen.append(given))
+    monkeypatch.setattr(probe, "import_module", lambda name: {"theirs": module}[name])
+    prices = Prices({"theory": {"t": {"threads": 4, **entry}}}, {}, {"theory/t": "theirs"})
+    assert prices.of("compute_theory", {"theory": "t"}) == 3.0
+    assert seen[0] == counted
+    key = next((key for key in ("epochs", "realisations") if key in entry), None)
+    alone = {"runs": 1} if "runs" in entry else {}
+    assert seen[1] == {**entry, **alone, "threads": 1} | {key or "realisations": 2}
+
+
+@pytest.mark.parametrize("key", ["scrambles", "iterations"])
+def test_a_theory_that_ends_when_it_converges_is_not_priced(key):
+    with pytest.raises(probe.Unsized, match="until it converges"):
+        Prices({"theory": {"t": {key: 3}}}, {}, {}).of("compute_theory", {"theory": "t"})
+
+
 def test_what_only_a_file_knows_is_said():
     with pytest.raises(probe.Unsized, match="in a file"):
         of("encode_sequences", config(), source="text", split="train")
@@ -148,7 +252,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
             raise probe.Unsized("sizes in a file")
         return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
 
-    known = SimpleNamespace(config={"models": {}}, of=cost, start=START)
+    known = SimpleNamespace(config={"models": {}}, of=cost, start=lambda *_: START)
 
     compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
     said = price.write(tmp_path, jobs, known, compute)
@@ -171,7 +275,7 @@ def test_seconds_by_stage_of_what_is_trained_here(unit, monkeypatch):
         models={"theirs": {"architecture": "pretrained"}},
         evaluations={"theirs": {**load("tiny.yaml")["evaluations"]["tiny"], "model": "theirs"}},
     )
-    monkeypatch.setattr(Prices, "start", START)
+    monkeypatch.setattr(Prices, "start", lambda *_: START)
     runs = [("tiny", 0), ("tiny", 1), ("theirs", 0)]
     found = price.by_stage(mine, SIZES, runs, ["tiny"])
     counted = {stage: len(jobs) for stage, jobs in found.items()}

@@ -8,6 +8,7 @@ from pathlib import Path
 from snakemake import cli, workflow
 
 from display import named
+from manybody.papers import module_name
 from manybody.pipeline.price import Asked, write
 from manybody.pipeline.probe import Prices
 
@@ -20,6 +21,13 @@ with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr
 if refused:
     sys.exit("the dry run of all jobs failed: `snakemake -n` says why")
 run = workflow.workflow
+
+
+def drawn_by(params) -> str:
+    """The module of a figure; none for other jobs."""
+    return module_name(params.paper, params.figure) if "figure" in dict(params.items()) else ""
+
+
 names, after = named(run)
 jobs = {
     name: Asked(
@@ -29,7 +37,7 @@ jobs = {
         job.resources.get("mem_mb", 0),
         job.resources.get("gpu", 0),
         after[name],
-        job.params.get("module", ""),
+        job.params.get("module") or drawn_by(job.params),
     )
     for job, name in names.items()
 }

@@ -6,6 +6,7 @@ operations of matrix products. It reads nothing that the pipeline makes.
 """
 
 import ast
+import itertools
 import json
 import math
 import os
@@ -88,8 +89,8 @@ def _product_operations(rows: tuple, weight: tuple, *_, **__) -> int:
 
 
 def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:
-    """The cost of `count` units from that of one and of as many as take about `LEAST` seconds, or
-    of all where they take less: a fixed part, and one in proportion.
+    """The cost of `count` units from that of one and of as many as take about `LEAST` seconds and
+    twice as long as one, or of all where they take less: a fixed part, and one in proportion.
 
     `ready(n)` prepares n of them and returns the call that takes them.
     """
@@ -101,6 +102,9 @@ def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:
     if many == 1:
         return first
     second = cost(ready(many))
+    while cost is seconds and many < count and second < 2 * first:  # a large fixed part
+        many = min(count, 4 * many)
+        second = cost(ready(many))
     return second + (count - many) * max(second - first, 0.0) / (many - 1)
 
 
@@ -224,8 +228,6 @@ class Probe:
         each = 1 if sampler == "mh" else self.length
 
         def ready(n):
-            draws = Draws(0, n, self.length, clone["order"]).sweep(1)
-            moved = [numbers[:, None, :each] for numbers in draws]
             chains = open_chains(
                 self.model,
                 self.tensor(n),
@@ -243,7 +245,17 @@ class Probe:
                     chains.log_ratio(which, 0 * which, (first + 1) % self.vocabulary)
 
                 return propose
-            return partial(advance if sampler == "mh" else redraw, chains, *moved, self.tokens(n))
+            # Trained models leave most tokens as they are: under raw a call takes the same step
+            # again, which then moves nothing. Under norm what is left costs as much as a move.
+            draws, start = Draws(0, n, self.length, clone["order"]), self.tokens(n)
+            steps = (
+                [numbers[:, None, place : place + each] for numbers in draws.sweep(sweep)]
+                for sweep in itertools.count(1)
+                for place in range(0, self.length, each)
+            )
+            if energy != "norm":
+                steps = itertools.repeat(next(steps))
+            return lambda: (advance if sampler == "mh" else redraw)(chains, *next(steps), start)
 
         return self.up_to(count, ready) / each
 
@@ -277,10 +289,9 @@ class Prices:
             imports = (ast.Import, ast.ImportFrom)
             lines = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, imports)]
             lines += [f"import {name}" for name in ("snakemake.script", module) if name]
-            before = os.times()
+            before = sum(os.times()[2:4])
             subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
-            after = os.times()
-            return sum(b - a for a, b in zip(before[2:4], after[2:4], strict=True))
+            return sum(os.times()[2:4]) - before
 
         return self.once(cost, "start", rule)
 
@@ -420,9 +431,9 @@ class Prices:
         entry, counted = {**self.config["theory"][theory], "threads": 1}, "realisations"
         if {"scrambles", "iterations"} & entry.keys():
             raise Unsized("iterations until it converges")
-        compute, runs = self._module(f"theory/{theory}").compute, 1
+        compute, runs = self._module(f"theory/{theory}").compute, entry.get("runs", 1)
         if "epochs" in entry:
-            counted, runs = "epochs", entry["runs"]
+            counted = "epochs"
             entry["runs"] = 1
 
         def ready(count):
