@@ -162,6 +162,10 @@ class Chains(NamedTuple):
     trace: pd.DataFrame
 
     @property
+    def end(self) -> int:
+        return int(self.trace["sweep"].max())
+
+    @property
     def label(self) -> str:
         """Its generator's, with the start where that is noise."""
         name = labels.generator(self.about["generator"]["description"])
