@@ -10,6 +10,7 @@ from planted_truths import CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
+from manybody.papers.claims import above
 from manybody.papers.saturation import SATURATION, Times
 from manybody.papers.simplicity import truths
 
@@ -51,6 +52,14 @@ def test_an_order_that_is_another_is_denied(change):
     agreement = claims(**change)["agreement"]
     (only,) = agreement.parts
     assert (agreement.verdict, only.value) == ("no", -1.0)
+
+
+def test_definitions_that_leave_an_order_open_are_not_counted():
+    yes, no, wide = (above("t", value, error) for value, error in ((1, 0.1), (-1, 0.1), (1, 1)))
+    cuts = [[yes, yes], [yes, wide], [no, wide], [no, no]]
+    found = truths.agreement("cuts", cuts, [[yes], [yes], [no], [yes]])
+    assert found.label == "cuts: 1 pairs the same, 1 not, of 4"
+    assert (found.value, found.half) == (0, 0.5)
 
 
 def test_two_steps_at_one_time_are_in_no_order():
