@@ -335,7 +335,8 @@ def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
     return Manifest.read(path, "clones").file(name), None
 
 
-def write_csv(table: pd.DataFrame, path: str | Path) -> None:
-    """Writes a table with fixed number formats, atomically."""
+def write_csv(table: pd.DataFrame, path: str | Path, missing: str = "") -> None:
+    """Writes a table with fixed number formats, atomically; missing: what stands for NaN."""
+    form = dict(float_format="%.7g", lineterminator="\n", na_rep=missing)
     with atomic(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")
+        table.to_csv(temporary, index=False, **form)
