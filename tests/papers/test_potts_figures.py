@@ -112,8 +112,10 @@ def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path):
 
 def entry(label, kind, curves):
     about = {"recipe": recipe(), "description": {"architecture": kind, "layers": 1}}
-    found = {n: runs.PottsRun(about, pd.DataFrame(one), {}) for n, one in enumerate(curves)}
-    return runs.Entry(label, [runs.Candidate(label, found)])
+    found = {
+        n: runs.PottsRun(about, pd.DataFrame(one), np.array([])) for n, one in enumerate(curves)
+    }
+    return runs.Entry(label, {label: found})
 
 
 SLOW, FAST = (30, 30.5, 31), (10, 10.2, 9.9)
@@ -168,7 +170,7 @@ def test_a_difference_of_runs_is_decided_over_seeds(planted, lower, upper, verdi
     entries = [entry("", "encoder", [{"loss": [end]} for end in ends]) for ends in (lower, upper)]
     (found,) = runs.along_interpolation(dataclasses.replace(planted.data, interpolation=entries))
     assert found.verdict() == verdict
-    assert ("diverged" in str(found)) == (math.inf in upper)
+    assert ("no such number" in str(found)) == (math.inf in upper)
 
 
 def test_the_panels_of_figure_2_hold_what_was_read(planted):
