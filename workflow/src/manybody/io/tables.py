@@ -335,8 +335,7 @@ def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
     return Manifest.read(path, "clones").file(name), None
 
 
-def write_csv(table: pd.DataFrame, path: str | Path, missing: str = "") -> None:
-    """Writes a table with fixed number formats, atomically; missing: what stands for NaN."""
-    form = dict(float_format="%.7g", lineterminator="\n", na_rep=missing)
+def write_csv(table: pd.DataFrame, path: str | Path) -> None:
+    """Writes a table with fixed number formats, atomically."""
     with atomic(path) as temporary:
-        table.to_csv(temporary, index=False, **form)
+        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")

@@ -16,8 +16,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from manybody.io.atomic import ArtifactError
-from manybody.io.tables import write_csv
+from manybody.io.atomic import ArtifactError, atomic
 from manybody.measure.intervals import ERRORS, margin
 from manybody.papers.readings import mean
 
@@ -243,7 +242,9 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
     rows = [[getattr(claim, name) for name in COLUMNS] for claim in claims]
-    write_csv(pd.DataFrame(rows, columns=COLUMNS), path, missing="nan")
+    form = dict(float_format="%.7g", lineterminator="\n", na_rep="nan")
+    with atomic(path) as temporary:
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(temporary, index=False, **form)
 
 
 def read(path: str | Path) -> list[Claim]:
