@@ -141,6 +141,7 @@ def test_which_converges_faster_is_decided_over_seeds(factored, encoder, verdict
     assert found.verdict() == verdict
     expected = math.log(20) * (np.mean(encoder) - np.mean(factored))
     assert found.value == pytest.approx(expected, abs=2)
+    assert found.resolution == pytest.approx(math.sqrt((1 + 1) / 12))  # checkpoints an epoch apart
 
 
 def test_a_diverged_recipe_is_never_the_best_and_is_no_error(tmp_path):
@@ -195,6 +196,8 @@ def test_the_panels_of_figure_2_hold_what_was_read(planted):
     tried = table[(table["panel"] == "candidates") & table["series"].str.startswith("free")]
     assert tried["x"].tolist() == [0.1, 1.0, 3.0]
     assert tried["y"].argmin() == 1
+    assert series(table, "a", "free")["y"].iloc[-1] == pytest.approx(tried["y"].min())
+    assert series(table, "c", "softmax")["x"].tolist() == [0, 300]  # epochs of the maps
 
 
 # --- Figure 3 ------------------------------------------------------------------------------------
