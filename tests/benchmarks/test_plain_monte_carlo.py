@@ -32,7 +32,7 @@ def test_errors_of_roots_are_those_of_repeated_runs():
 
 
 def test_a_root_of_linear_equations_and_its_error_are_those_of_a_mean():
-    """F = 3 w + mean(a) and log alpha = 2 w + mean(b): at the root log alpha is mean(b - 2 a / 3)."""
+    """F = 3 w + mean(a), log alpha = 2 w + mean(b): at the root log alpha is mean(b - 2 a / 3)."""
     normal = np.random.default_rng(4).standard_normal((400, 2))
 
     def ask(w, normal):
