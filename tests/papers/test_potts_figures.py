@@ -174,6 +174,15 @@ def test_a_difference_of_runs_is_decided_over_seeds(planted, lower, upper, verdi
     assert ("no such number" in str(found)) == (math.inf in upper)
 
 
+def test_the_frame_of_figure_2_holds_its_losses(planted):
+    axes = fig2.draw(planted).axes
+    (panel,) = (one for one in axes if one.get_title("left").startswith("(a)"))
+    low, high = panel.get_ylim()
+    losses = planted.drawn.loc[planted.drawn["panel"] == "a", "y"]
+    least, most = losses[losses > 0].min(), losses.max()
+    assert least / 3 < low < least < most < high < 3 * most
+
+
 def test_the_panels_of_figure_2_hold_what_was_read(planted):
     table = planted.drawn
     assert list(table.columns) == COLUMNS
