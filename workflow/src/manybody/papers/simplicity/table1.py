@@ -21,7 +21,7 @@ class Block(Figure):
 
     clones: list[
         refers("clones", same=("source", "chains", "chain_init", "chain_seed"), like="clones")
-    ] = key("Clones from low to high order, whose chains start alike.")
+    ] = key("Clones from low to high order, whose chains start from the same sequences.")
     sweep: numbered("sweeps", "clones", 1) = key("A saved sweep of all of them.")
     passages: list[Seed] = key("Chains that are shown.", min_length=1)
 
