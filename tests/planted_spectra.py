@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.papers import style
 from manybody.papers.simplicity import spectrum, spectrum_truth
 from manybody.papers.simplicity.spectra import Spectra
 
@@ -83,7 +84,7 @@ def of_shares(shares=SHARES, description=TRUE, steps=STEPS[-1:], se=0.01) -> Spe
     return Spectra({0: (pd.DataFrame(found), about("known", description))})
 
 
-def beside_truth(**changed) -> spectrum_truth.Tables:
+def beside_truth(**changed) -> style.Tables:
     """A student near the truth, an estimate of the truth, and a model of pairs."""
     found = (
         dict(

@@ -1,4 +1,4 @@
-"""What a run is doing and how long it will take, beside what Snakemake prints of it.
+"""Progress of a run and the time that is left, beside what Snakemake prints of it.
 
 On a terminal a block of lines that is written anew each second; elsewhere a line now and then.
 After a failure the log's path and its last lines, once. `--no-hooks` switches it off.
@@ -127,7 +127,7 @@ class Display:
                 logger.info("; ".join(map(str.strip, self.lines())))
 
     def _look(self) -> None:
-        """What has started, ended or failed since the last look."""
+        """Takes down what has started, ended or failed since the last look."""
         scheduler, now = self.workflow.scheduler, time.monotonic()
         for name, job in self.job.items():
             if name not in self.took and self.workflow.dag.finished(job):

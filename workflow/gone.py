@@ -29,7 +29,7 @@ class Gone(set):
 
 
 def missing(output: Path) -> list[Path]:
-    """What is not there of a job's output, or of what it lists if it is a manifest."""
+    """Missing files of a job's output, or of those that it lists if it is a manifest."""
     if not output.exists():
         return [output]
     return manifest.missing(output) if output.name == store.MANIFEST else []

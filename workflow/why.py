@@ -1,4 +1,4 @@
-"""What would run and why: the jobs of a dry run in groups, by what has changed since they last ran.
+"""Lists the jobs that would run, in groups, by what has changed since they last ran.
 
     python workflow/why.py [arguments for snakemake]
 
@@ -50,7 +50,7 @@ def _values(text: str) -> list:
 
 
 def differences(before: list, now: list) -> list[str]:
-    """What differs, key by key where both have a mapping."""
+    """Differences, key by key where both have a mapping."""
     mappings = [[value for value in part if isinstance(value, dict)] for part in (before, now)]
     found = [
         f"{path} {old!r} -> {new!r}"
@@ -81,7 +81,7 @@ def report(jobs: list[dict]) -> str:
 
 
 def time_needed(plan: Plan) -> str:
-    """How long the planned jobs take together, and what that rests on."""
+    """The time that the planned jobs take together, and what that rests on."""
     needed = span(plan.left({}, {}, {}))
     said = f"{_jobs(len(plan.expected))}, about {needed} with --cores {plan.cores}"
     if plan.stored:

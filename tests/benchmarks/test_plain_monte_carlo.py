@@ -29,3 +29,18 @@ def test_errors_of_roots_are_those_of_repeated_runs():
     runs = [plain.onset(SOFTMAX, 250, seed, 0.97) for seed in range(10)]
     spread = np.std([run.value for run in runs], ddof=1)
     assert 0.5 < spread / np.mean([run.error for run in runs]) < 2
+
+
+def test_a_root_of_linear_equations_and_its_error_are_those_of_a_mean():
+    """F = 3 w + mean(a), log alpha = 2 w + mean(b): at the root log alpha is mean(b - 2 a / 3)."""
+    normal = np.random.default_rng(4).standard_normal((400, 2))
+
+    def ask(w, normal):
+        a, b = normal.T
+        return 3 * w + a.mean(), a, 2 * w + b.mean(), b
+
+    found = plain._at_root(ask, 0.6, normal)
+    logs = normal[:, 1] - 2 * normal[:, 0] / 3
+    value = np.exp(logs.mean())
+    expected = [value, value * np.std(logs, ddof=1) / 20]
+    np.testing.assert_allclose([found.value, found.error], expected, rtol=1e-9)

@@ -66,6 +66,6 @@ def test_mappings_of_the_command_line_keep_their_types(argument, expected):
 
 
 def test_a_number_of_the_command_line_passes_the_check():
-    config = merged({"clones": {"n2": {"chains": "40"}}})
-    update_config(config, typed(["clones={n2: {chains: 40}}"]))
-    assert check(config).clones["n2"].chains == 40
+    config = merged({"clones": {"n2": {"threads": "2"}}})
+    update_config(config, typed(["clones={n2: {threads: 2}}"]))
+    assert check(config).clones["n2"].threads == 2

@@ -10,6 +10,7 @@ import child
 import pytest
 
 from manybody.data import kinds
+from manybody.data.options import Shares
 from manybody.io.code_digest import import_closure
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
@@ -65,3 +66,9 @@ def test_no_rule_names_a_kind():
     for path in sorted((WORKFLOW / "rules").glob("*.smk")):
         found = re.findall(rf'"kind"\]? ?[=,].*"(?:{named})"', path.read_text(encoding="utf-8"))
         assert not found, path.name
+
+
+@pytest.mark.parametrize(("more", "refused"), [(5e-10, 0), (1.5e-9, 1)])
+def test_shares_miss_a_sum_of_1_by_rounding_alone(more, refused):
+    shares = Shares(train=0.9, validation=0.05, test=0.05 + more)
+    assert len([*shares.problems()]) == refused

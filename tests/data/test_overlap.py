@@ -77,6 +77,11 @@ def test_short_blocks_share_what_they_have(tmp_path):
     assert overlap.overlap(train, test.tokens) == found
 
 
+def test_a_training_text_of_one_block_is_looked_through(tmp_path):
+    train = stored(tmp_path / "train", np.array([[0, 1, 2]]), 9)
+    assert overlap.stand_in(train, np.array([[0, 1, 2], [1, 2, 0]])).tolist() == [True, False]
+
+
 def test_shares_and_what_is_said_of_them(tmp_path):
     path = tmp_path / "overlap.json"
     counts = {"blocks": 50, "verbatim": [3, 7], "near": 4, "changed": 2, "run": 12, "runs": 5}

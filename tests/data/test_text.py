@@ -324,6 +324,7 @@ def test_a_tenth_is_held_out_of_a_corpus_that_gives_no_shares(tmp_path):
     shares = [len(found[name]) / 1000 for name in text.SPLITS]
     # at least 4 standard deviations of a binomial
     assert shares == pytest.approx([0.9, 0.05, 0.05], abs=0.04)
+    assert sum(text.SHARES.values()) == pytest.approx(1)
 
 
 def test_a_document_s_split_depends_on_the_seed_and_on_no_other_document(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import transformers
 
 from manybody.data import SourceError, own_text, own_tokenizer
+from manybody.data.documents import Piece
 from manybody.io.sequences import Sequences
 
 A3M = "#A3M#\n>one/3-9 x\nMKtV-LXJ\n>two\nM-\nKV.L*\n>ss_pred\nCCCCCC\n>three\nmJKLBZ\n"
@@ -67,6 +68,11 @@ def test_a_text_of_words_stays_a_text(text, tmp_path):
     assert found.tokens[0].tolist() == start
     protein = encoded(tmp_path, tmp_path / "gpt", ">one\nmk-LV\n>two\nMKLVMKLV\n", 4)
     assert words.decode(protein.tokens.ravel().tolist()).startswith("MKLV")
+
+
+def test_a_text_is_read_up_to_the_piece_that_has_the_last_character_asked_for():
+    pieces = [Piece("ab", True), Piece("cd", False), Piece("ef", True)]
+    assert [*own_text._first(iter(pieces), 4)] == [Piece("ab", True), Piece("cd", True)]
 
 
 def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):

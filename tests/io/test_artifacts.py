@@ -169,6 +169,10 @@ def test_the_usual_wait_is_longer_than_a_failed_node_takes_to_fall_silent():
     assert leases.WAIT > leases.SILENCE + 2 * leases.HEARTBEAT
 
 
+def test_a_writer_misses_ten_signs_of_life_before_it_counts_as_dead():
+    assert leases.SILENCE > 10 * leases.HEARTBEAT
+
+
 def test_a_writer_whose_lease_was_taken_over_ends(tmp_path):
     """It was stopped for so long that another host took it for dead."""
     process = holding(tmp_path, heartbeat=0.1)

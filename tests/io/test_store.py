@@ -1,15 +1,16 @@
 """The store: what was made before is found by what it was made from, whole or not at all."""
 
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from manybody.io import store
-from manybody.io.atomic import sha256
+from manybody.io.atomic import read_json, sha256
 from manybody.io.manifest import Manifest, write_manifest
-from manybody.io.store import VERSIONS, Job, main, unused, versions
+from manybody.io.store import MADE, VERSIONS, Job, main, unused, versions
 
 
 class Named(dict):
@@ -63,6 +64,14 @@ def test_going_back_to_earlier_settings_finds_what_they_made(results):
     assert make(results, rate=1) is None
     assert path.read_text() == first
     assert path.stat().st_mtime > old - 50  # newer than what it was made from
+
+
+def test_a_version_says_how_long_its_job_took(results):
+    begin = time.monotonic()
+    make(results, rate=1)
+    (said,) = (results / "store").rglob(MADE)
+    # rounded to a tenth
+    assert 0 <= read_json(said)["seconds"] <= time.monotonic() - begin + 0.05
 
 
 def test_another_input_or_parameter_is_another_version(results):

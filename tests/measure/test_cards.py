@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 import manybody as mb
 from manybody.data import overlap
@@ -264,6 +265,24 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
     assert all(card.agree is None for card in clones.describe(pairs, *run.ends))
 
 
+def both_starts(run):
+    """The same clone from text and from noise, measured."""
+    train, test = map(mb.read_sequences, run.ends)
+    text = overlap.Text(train)
+    return [clones._Chains(*run.clones[name], text, test, "cpu") for name in ("raw", "noise")]
+
+
+@pytest.mark.parametrize(("margin", "answer"), [(0.1, "yes"), (0.125, "undecided")])
+def test_losses_of_paired_chains_must_be_known_to_a_tenth(run, margin, answer):
+    """Of 2 nats, so 0.2: losses 0.09 apart may be as far apart as that or not."""
+    both = both_starts(run)
+    student = stats.t.ppf(stats.norm.cdf(2), CHAINS - 1)
+    for one, loss in zip(both, (2.0, 2.09), strict=True):
+        given = {"loss": (loss, margin / student / 2**0.5)}
+        one.saved[40] = one.saved[40].model_copy(update=given)
+    assert clones._paired(both[0], both)[0] == answer
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -277,11 +296,8 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
     ids=lambda changed: next(iter(changed)),
 )
 def test_chains_that_differ_by_more_than_their_start_are_no_pair(run, changed, monkeypatch):
-    train, test = map(mb.read_sequences, run.ends)
-    text = overlap.Text(train)
-
     def pair():
-        both = [clones._Chains(*run.clones[name], text, test, "cpu") for name in ("raw", "noise")]
+        both = both_starts(run)
         return clones._paired(both[0], both)[:2]
 
     assert pair() == ("yes", 40)

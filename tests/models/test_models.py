@@ -3,11 +3,13 @@
 import inspect
 import json
 from importlib import import_module
+from itertools import accumulate
 
 import child
 import explicit
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from manybody import models
@@ -372,6 +374,26 @@ def test_the_head_reads_as_many_features_as_are_said(description):
     features = model.all_masked_features(tokens)
     assert features.shape[-1] == model.feature_size
     assert model.head(features[0, 0]).shape == (VOCABULARY,)
+
+
+@pytest.mark.parametrize(
+    ("description", "filled"),
+    [
+        (transformer("bert", vocabulary=500, length=36, width=64, mlp=128), 0.8),
+        (transformer("bert", vocabulary=500, length=36, width=64, mlp=512), 0.8),
+        (factored_model(3, None, "paper", vocabulary=500, length=36), 0.4),
+        (factored_model(3, 16, "paper", vocabulary=500, length=36), 0.4),
+    ],
+    ids=str,
+)
+def test_copies_take_no_more_memory_than_is_said_and_not_much_less(description, filled):
+    count, model = 64, made(description)
+    rows, tokens = torch.arange(count), torch.arange(count * model.length) % model.vocabulary
+    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
+        model.masked_features(tokens.view(count, -1), rows, rows % model.length)
+    events = run.profiler.kineto_results.events()
+    most = max(accumulate(event.nbytes() for event in events if event.name() == "[memory]"))
+    assert filled < most / (8 * count * model.work_size) < 1
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])

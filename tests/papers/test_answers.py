@@ -60,7 +60,7 @@ def test_what_was_not_measured_is_not_said():
     assert answers.growth([still]) == []
     assert answers.growth([spectra(ends={1: 4.0})]) == []
     assert answers.in_words(answers.growth([never])) == []
-    assert answers.pairs([spectra(excess=())]) == []
+    assert answers.cut([spectra(excess=())], 1, "pairs alone") == []
     claims = answers.of_models("your-model/spectrum", [spectra(steps=[3000], excess=())])
     assert [bool(claim.sentence) for claim in claims] == [True, False, False]
     assert [claim.verdict for claim in claims] == ["yes", "not-run", "not-run"]

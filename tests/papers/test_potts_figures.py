@@ -112,8 +112,10 @@ def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path):
 
 def entry(label, kind, curves):
     about = {"recipe": recipe(), "description": {"architecture": kind, "layers": 1}}
-    found = {n: runs.PottsRun(about, pd.DataFrame(one), {}) for n, one in enumerate(curves)}
-    return runs.Entry(label, [runs.Candidate(label, found)])
+    found = {
+        n: runs.PottsRun(about, pd.DataFrame(one), np.array([])) for n, one in enumerate(curves)
+    }
+    return runs.Entry(label, {label: found})
 
 
 SLOW, FAST = (30, 30.5, 31), (10, 10.2, 9.9)
@@ -139,6 +141,7 @@ def test_which_converges_faster_is_decided_over_seeds(factored, encoder, verdict
     assert found.verdict() == verdict
     expected = math.log(20) * (np.mean(encoder) - np.mean(factored))
     assert found.value == pytest.approx(expected, abs=2)
+    assert found.resolution == pytest.approx(math.sqrt((1 + 1) / 12))  # checkpoints an epoch apart
 
 
 def test_a_diverged_recipe_is_never_the_best_and_is_no_error(tmp_path):
@@ -168,7 +171,16 @@ def test_a_difference_of_runs_is_decided_over_seeds(planted, lower, upper, verdi
     entries = [entry("", "encoder", [{"loss": [end]} for end in ends]) for ends in (lower, upper)]
     (found,) = runs.along_interpolation(dataclasses.replace(planted.data, interpolation=entries))
     assert found.verdict() == verdict
-    assert ("diverged" in str(found)) == (math.inf in upper)
+    assert ("no such number" in str(found)) == (math.inf in upper)
+
+
+def test_the_frame_of_figure_2_holds_its_losses(planted):
+    axes = fig2.draw(planted).axes
+    (panel,) = (one for one in axes if one.get_title("left").startswith("(a)"))
+    low, high = panel.get_ylim()
+    losses = planted.drawn.loc[planted.drawn["panel"] == "a", "y"]
+    least, most = losses[losses > 0].min(), losses.max()
+    assert least / 3 < low < least < most < high < 3 * most
 
 
 def test_the_panels_of_figure_2_hold_what_was_read(planted):
@@ -193,6 +205,8 @@ def test_the_panels_of_figure_2_hold_what_was_read(planted):
     tried = table[(table["panel"] == "candidates") & table["series"].str.startswith("free")]
     assert tried["x"].tolist() == [0.1, 1.0, 3.0]
     assert tried["y"].argmin() == 1
+    assert series(table, "a", "free")["y"].iloc[-1] == pytest.approx(tried["y"].min())
+    assert series(table, "c", "softmax")["x"].tolist() == [0, 300]  # epochs of the maps
 
 
 # --- Figure 3 ------------------------------------------------------------------------------------

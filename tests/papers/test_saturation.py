@@ -28,6 +28,10 @@ def test_saturation_is_the_first_checkpoint_with_less_than_the_share_left(losses
     assert saturation(STEPS, losses, share) == expected
 
 
+def test_a_twentieth_may_be_left_where_no_share_is_said():
+    assert saturation(STEPS, [3.0, 2.0, 1.2, 1.09, 1.0]) == (400.0, 200.0)
+
+
 def test_two_checkpoints_have_no_saturation():
     assert all(map(math.isnan, saturation([0, 10], [2.0, 1.0])))
 

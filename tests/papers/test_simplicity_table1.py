@@ -3,12 +3,12 @@
 import warnings
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import planted_losses as planted
 import pytest
+from configs import load, refusal
 from legible import faults
-from planted_losses import LENGTH, TARGETS
+from planted_losses import LENGTH
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
@@ -25,7 +25,7 @@ PASSAGES = {
 def test_the_text_is_drawn_as_it_is():
     rows = [(name, texts[row]) for row in (0, 1) for name, texts in PASSAGES.items()]
     drawn = pd.DataFrame(rows, columns=style.TEXT_COLUMNS)
-    figure = table1.draw(table1.Tables(drawn, 20))
+    figure = table1.draw(style.Tables(drawn, 20))
     assert faults(figure) == []
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert len(shown) == 3 * 3
@@ -61,13 +61,13 @@ def test_passages_that_clones_do_not_have_are_refused(read):
         table1.tables(*read([1, 4]))
 
 
-def test_clones_that_start_from_other_passages_are_refused(read, tmp_path):
-    folder = tmp_path / "other"
-    starts = np.zeros((4, LENGTH), int)
-    inputs, block = read([1, 3])
-    inputs.clones[1]._files["clones"] = planted.write_clone(folder, TARGETS["bert"], starts)
-    with pytest.raises(ValueError, match="start from other sequences"):
-        table1.tables(inputs, block)
+@pytest.mark.parametrize("change", [{"chains": 20}, {"chain_init": "unigram"}, {"chain_seed": 4}])
+def test_clones_that_start_from_other_passages_are_refused(change):
+    config = load()
+    config["clones"]["bert"] |= change
+    ((name, value),) = change.items()
+    said = f"table1.clones[2]: found bert, of {name} {value}; expected"
+    assert said in refusal(config)
 
 
 @pytest.mark.long

@@ -24,16 +24,14 @@ from planted_staircase import (
 from scipy.stats import binomtest
 
 from manybody.papers import readings
-from manybody.papers.simplicity import fig2, fig2_literal, staircase, staircase_panels
+from manybody.papers.simplicity import fig2, fig2_literal, staircase
 from manybody.papers.simplicity.staircase import Line
 
 
 def lines(order=4, fits=LINES, truth=TRUTH, marginals=1.6090):
-    return staircase.Lines(
-        Line("single sites", 1, marginals, 0.001),
-        [Line(f"{order}-body fit", order, loss, 0.0015) for order, loss in fits.items()],
-        Line(f"true {order}-body", order, truth, 0.0015),
-    )
+    fitted = (Line(f"{order}-body fit", order, loss, 0.0015) for order, loss in fits.items())
+    true = Line(f"true {order}-body", order, truth, 0.0015)
+    return staircase.Lines([Line("single sites", 1, marginals, 0.001), *fitted, true])
 
 
 def run_of(loss, epochs, moves=None):
@@ -323,7 +321,7 @@ def test_the_table_holds_what_was_read(planted):
 
 def test_one_run_of_each_column_is_ringed(planted):
     made = fig2.tables(planted, None)
-    drawn, size = fig2.draw(made).axes[1].lines, staircase_panels.RING["markersize"]
+    drawn, size = fig2.draw(made).axes[1].lines, fig2.RING["markersize"]
     rings = [line.get_ydata()[0] for line in drawn if line.get_markersize() == size]
     assert rings == [group.runs[group.chosen].end for group in made.found.groups]
 

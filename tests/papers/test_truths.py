@@ -10,6 +10,7 @@ from planted_truths import CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
 from manybody.papers import style
+from manybody.papers.claims import above
 from manybody.papers.saturation import SATURATION, Times
 from manybody.papers.simplicity import truths
 
@@ -51,6 +52,14 @@ def test_an_order_that_is_another_is_denied(change):
     agreement = claims(**change)["agreement"]
     (only,) = agreement.parts
     assert (agreement.verdict, only.value) == ("no", -1.0)
+
+
+def test_definitions_that_leave_an_order_open_are_not_counted():
+    yes, no, wide = (above("t", value, error) for value, error in ((1, 0.1), (-1, 0.1), (1, 1)))
+    cuts = [[yes, yes], [yes, wide], [no, wide], [no, no]]
+    found = truths.agreement("cuts", cuts, [[yes], [yes], [no], [yes]])
+    assert found.label == "cuts: 1 pairs the same, 1 not, of 4"
+    assert (found.value, found.half) == (0, 0.5)
 
 
 def test_two_steps_at_one_time_are_in_no_order():
@@ -101,21 +110,19 @@ def test_files_are_read_as_they_are_written(tmp_path):
 
     inputs, block = planted_truths.written(tmp_path, run)
     made = truths.tables(inputs, block)
-    ((cuts,),) = (found.series for found in made.found)
-    assert [step.label for step in cuts.steps] == [
+    ((cuts,),) = (found.series.values() for found in made.found)
+    assert [step.label for step in cuts] == [
         "order ≤ 2", "order ≤ 3", "whole"
     ]  # fmt: skip
-    assert [np.exp(step.time()[0]) for step in cuts.steps] == pytest.approx(
-        list(CUTS.values()), rel=0.03
-    )
-    assert [step.exact - step.own for step in cuts.steps[:2]] == pytest.approx([0.1, 0.1], abs=0.1)
+    assert [np.exp(step.time()[0]) for step in cuts] == pytest.approx(list(CUTS.values()), rel=0.03)
+    assert [step.exact - step.own for step in cuts[:2]] == pytest.approx([0.1, 0.1], abs=0.1)
     assert {claim.id for claim in truths.claims(made)} == {
         f"simplicity/truths/docs/{name}" for name in ("ends", "losses", "half-times", "agreement")
     }
     # The student is compared on the sequences of the truth, or not at all.
     truth, about = stored.THEORY.read(tmp_path / "truths.parquet")
     stored.write_theory(tmp_path / "truths.parquet", truth[truth["x"] < 50], about)
-    with pytest.raises(ValueError, match="60 sequences, the truth of 50"):
+    with pytest.raises(ValueError, match="must be 60: given 50"):
         truths.tables(inputs, block)
 
 
@@ -163,7 +170,7 @@ def test_the_error_of_an_end_is_that_of_runs_and_of_sequences():
     ("widths", "slack"), [((0.1, 0.2), 0), ((0.1, 0.5), 0.6), ((0.5, 0.1), 0.6), ((0.5, 0.6), 1.1)]
 )
 def test_one_coarse_side_widens_a_difference_of_times_by_both(widths, slack):
-    early, late = student().series[0].steps[:2]
+    early, late = student().series["cuts"][:2]
 
     def of_widths(*widths):
         made = [

@@ -101,6 +101,8 @@ def test_the_page_begins_with_what_was_found(page):
     head, _, rest = page.text.partition("what this run says")
     assert head.count("): a < b & c: yes (") == 3
     assert rest.count("a < b & c") > 3
+    count = sum(map(len, load()["figures"].values()))  # of each figure one yes, one not run
+    assert f"{count} yes, 0 no, 0 undecided, {count} not-run" in " ".join(head.split())
 
 
 def test_links_lead_somewhere(page, folder):

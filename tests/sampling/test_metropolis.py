@@ -166,8 +166,10 @@ def test_proposals_are_drawn_from_the_softmax(dtype):
     generator = np.random.default_rng(2)
     logits = torch.from_numpy(generator.normal(size=(500, 7), scale=3.0)).to(dtype)
     logits[2:50] = torch.tensor([2.0, -1.0, 0.5, 300.0, -4.0, 299.0, -300.0])
+    logits[50:98] = torch.tensor([-1000.0, 2.0, -700.0, 1.0, -1390.0, 3.0, -1200.0])
     uniforms, current = generator.random(500), generator.integers(7, size=500)
     uniforms[:2] = 0.0, 1.0 - 2.0**-53
+    uniforms[50] = 0.0  # exp(-1000) is nothing
     shares = np.cumsum(logits.double().softmax(dim=1).numpy(), axis=1)
     expected = np.minimum((shares <= uniforms[:, None]).sum(axis=1), 6)
     rows, own = np.arange(500), logits.double().numpy()

@@ -240,12 +240,19 @@ def test_a_killed_curve_goes_on_to_the_same_bytes(paths, tmp_path, monkeypatch):
     calls.clear()  # fits of other settings are not taken up
     curves.compute({**SEPARABILITY, "iterations": 39}, paths, tmp_path / "resume")
     assert len(calls) == 8
+    # A start for each realisation and number of sequences.
+    assert len({tuple(call["seed"].entropy) for call in calls}) == 4
     curves.forget(tmp_path / "resume")
     assert not (tmp_path / "resume").exists()
 
 
-def test_a_curve_has_what_the_figure_reads(paths, tmp_path):
+def test_a_curve_has_what_the_figure_reads(paths, tmp_path, monkeypatch):
+    totals, progress = [], curves.Progress
+    monkeypatch.setattr(
+        curves, "Progress", lambda total, *said: totals.append(total) or progress(total, *said)
+    )
     frame, about = curves.compute(SEPARABILITY, paths, tmp_path)
+    assert totals == [8 * 65]  # fits of 2 or 8 sequences, and of 60 more for the rest of each
     assert about["length"] == LENGTH
     counts = frame.groupby(["quantity", "series"]).size()
     for quantity in ("test loss", "training loss", "excess loss", "iterations"):

@@ -1,1 +1,1 @@
-"""What the package claims of its speed: one module a part, each with its baseline."""
+"""Measurements of speed: one module a part, each with its baseline."""

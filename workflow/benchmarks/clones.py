@@ -1,4 +1,4 @@
-"""How much faster the exact savings make a Metropolis-Hastings step: clones against naive chains.
+"""Gain of the exact savings in a Metropolis-Hastings step: clones against naive chains.
 
 Both samplers make the same moves: the same model, start, positions and uniform numbers. Weights
 are random, scaled so that the logits vary by `SPREAD` nats with the context; the output bias is

@@ -1,4 +1,4 @@
-"""How much faster kept logits make a Gibbs sweep than numpy anew, and two threads than one.
+"""Gain of kept logits in a Gibbs sweep over numpy anew, and of two threads over one.
 
 The baseline moves all chains together, site by site, with the tables it needs laid out beforehand:
 J is summed into colour bins by `numpy.bincount`, and bins x U is one matrix product. What it draws

@@ -1,4 +1,4 @@
-"""How near training and sampling come to what a GPU can do, at the papers' TinyStories size.
+"""Share of a GPU's peak that training and sampling reach, at the papers' TinyStories size.
 
 `python -m benchmarks.gpu [table.csv]`, with `workflow` and `workflow/src` on PYTHONPATH. The
 baseline is the device's own rate of large matrix products, measured in the same run; ours counts

@@ -1,4 +1,4 @@
-"""What measurements share: rows, medians of alternating blocks, and processes of their own."""
+"""Helpers of all measurements: rows, medians of alternating blocks, and processes of their own."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def row(what: str, ours: float, baseline: float, unit: str, threads: int = 1) ->
 
 
 def timed(call: Callable, *given) -> tuple[Any, float, float]:
-    """What a call returns, its seconds, and those of processors."""
+    """Result of a call, its seconds, and those of processors."""
     begin, busy = time.perf_counter(), time.process_time()
     found = call(*given)
     return found, time.perf_counter() - begin, time.process_time() - busy
@@ -54,7 +54,7 @@ def peak_flops(size: int = 1024, trials: int = 20) -> float:
 
 
 def said(module: str, *arguments: str, first: tuple[str, ...] = (), **environment: str) -> str:
-    """What `python -m module arguments` prints, whose memory and libraries are its own.
+    """Output of `python -m module arguments`, whose memory and libraries are its own.
 
     It finds what lies in the folders `first`, and every module that this process finds.
     """

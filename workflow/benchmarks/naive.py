@@ -131,7 +131,7 @@ class NaiveSampler:
 
 
 def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
-    """What the head reads (n, m, d) of tokens (n, L) masked at positions (n, m), copy by copy."""
+    """Inputs of the head (n, m, d), of tokens (n, L) masked at positions (n, m), copy by copy."""
     count, masks = positions.shape
     copies = tokens.repeat_interleave(masks, dim=0)
     hidden = torch.arange(model.length, device=tokens.device) == positions.reshape(-1, 1)

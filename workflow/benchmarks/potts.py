@@ -1,4 +1,4 @@
-"""How fast Potts models are sampled and inferred, each against a competent other form."""
+"""Speed of sampling and inferring Potts models, each against a competent other form."""
 
 from benchmarks import inverse_potts, potts_sampling
 

@@ -1,4 +1,4 @@
-"""How fast Potts models are sampled, against adabmDCA's Gibbs sampler.
+"""Speed of sampling Potts models, against adabmDCA's Gibbs sampler.
 
 adabmDCA 1.0.0 moves all chains at one site at a time in PyTorch, in single precision: a product of
 all couplings of the site with one-hot colours, softmax, one draw for each chain. It is used as it

@@ -1,4 +1,4 @@
-"""How the cost of each stage grows with each size, beside the count of its operations.
+"""Growth of the cost of each stage with each size, beside the count of its operations.
 
 A stage has a process of its own. Its time is the least processor time of a few repetitions, its
 memory the most that the process held while the stage was made and ran. An exponent is the slope of

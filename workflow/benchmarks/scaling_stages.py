@@ -157,8 +157,8 @@ def encoder(name: str, layers: int, length: int, vocabulary: int, width: int) ->
 
 
 def encoder_layer(rows: int, seen: int, width: int) -> int:
-    """Of `rows` that see `seen` rows: attention, with the exponentials of 4 heads that count 10
-    each, its output and an MLP of twice the width."""
+    """Operations of `rows` that see `seen` rows: attention, with the exponentials of 4 heads
+    that count 10 each, its output and an MLP of twice the width."""
     return rows * (seen * (2 * width + 40) + 5 * width**2)
 
 

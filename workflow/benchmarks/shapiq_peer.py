@@ -1,4 +1,4 @@
-"""What shapiq finds of games of 16 players, in a process with the packages of `envs/shapiq.txt`.
+"""shapiq on games of 16 players, in a process with the packages of `envs/shapiq.txt`.
 
 `python -m benchmarks.shapiq_peer GAMES.npz` prints one JSON document a line: method, order, budget,
 repeat, triple, seconds, M_1, M_2 and the squared coefficients of all pairs. `interactions` says

@@ -1,4 +1,4 @@
-"""How many masked copies a second the training loop takes, against transformers' Trainer.
+"""Masked copies a second of the training loop, against transformers' Trainer.
 
 Both train the same BERT from the same weights on the same batches and masks with the same AdamW,
 clipping and constant rate; that they end at the same weights is checked. The Trainer runs the

@@ -365,7 +365,7 @@ def jacobian(
 
 
 def _writer(name: str):
-    """What calls a function of `report.family` and prints the sentences that it returns."""
+    """A function that calls one of `report.family` and prints the sentences that it returns."""
 
     def run(**asked) -> None:
         from manybody.report import family as page

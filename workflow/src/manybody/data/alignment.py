@@ -463,7 +463,7 @@ def _bytes(rows: list[str]) -> np.ndarray:
 
 
 def _residues(raw: np.ndarray) -> np.ndarray:
-    """How often each byte comes, gaps left out."""
+    """Counts of each byte, gaps left out."""
     counts = np.bincount(raw, minlength=256)
     counts[[ord(letter) for letter in GAPS]] = 0
     return counts

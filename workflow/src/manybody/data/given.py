@@ -82,7 +82,7 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
 
 
 def _inside(folder: Path) -> dict[Path, str]:
-    """What a folder holds, each with the reason for which it is passed over, if there is one."""
+    """Entries of a folder, each with the reason for which it is passed over, if there is one."""
     found = {}
     for path in sorted(folder.rglob("*")):
         *above, hidden = (part.startswith(".") for part in path.relative_to(folder).parts)
@@ -103,7 +103,7 @@ def _no_text(path: Path) -> str:
 
 
 def binary(start: bytes) -> tuple[str, str]:
-    """What begins so and is no text, and the way out, if it is known."""
+    """Name of the format that begins so and is no text, and the way out, if it is known."""
     return next((STARTS[sign] for sign in STARTS if start.startswith(sign)), ("", ""))
 
 

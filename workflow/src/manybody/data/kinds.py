@@ -293,7 +293,7 @@ class TreeSource(Drawn):
 
 
 class Bias(Block):
-    """How strongly a term's sum of symbols is biased: one of the two keys."""
+    """Bias of a term's sum of symbols: one of the two keys."""
 
     information: Positive = key(
         "What the term tells of each of its sites, in nats, where it shares none.", None

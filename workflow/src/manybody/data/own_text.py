@@ -110,7 +110,7 @@ def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str
 
 
 def kind_of(bpe: Tokenizer) -> str:
-    """What a tokenizer has a token of each residue of, the first of `alignment.ALPHABETS`."""
+    """First of `alignment.ALPHABETS` of which a tokenizer has a token for each residue."""
     kind = _kind(bpe)
     if kind is None:
         raise SourceError(

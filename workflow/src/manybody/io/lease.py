@@ -69,7 +69,7 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
 
 
 def held(folder: str | Path, alive: bool = True) -> list[Path]:
-    """What has a lease under `folder` whose writer lives, or else of which it is dead."""
+    """Artifacts under `folder` with a lease whose writer lives, or else of which it is dead."""
     with tempfile.TemporaryFile(dir=folder) as clock:
         mine = {"host": socket.gethostname(), "boot": boot()}
         now = os.fstat(clock.fileno()).st_mtime

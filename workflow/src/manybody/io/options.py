@@ -253,7 +253,7 @@ def _keys(block: type[Block]) -> tuple[list[str], list[str]]:
 
 
 def distance(value: dict, known: list[str], required: list[str]) -> int:
-    """How far a mapping's keys are from those of a block: an unknown one counts more.
+    """Distance of a mapping's keys from those of a block: an unknown one counts more.
 
     An unknown key that is null counts not at all: it takes back that of another block.
     """

@@ -208,7 +208,7 @@ class Sequences:
 
 
 class Symbols:
-    """How tokens that are no text are shown: as letters of an alphabet, or as numbers."""
+    """Tokens that are no text, shown as letters of an alphabet or as numbers."""
 
     def __init__(self, alphabet: str | None = None):
         self.alphabet = alphabet

@@ -97,7 +97,7 @@ class Clock:
     def _share(
         self, kept: np.ndarray, tokens: np.ndarray, weights: np.ndarray, own: np.ndarray
     ) -> np.ndarray:
-        """What log q_t is multiplied with in the share of the terms not `kept`: (n, L, |V|)."""
+        """Factors of log q_t in the share of the terms not `kept`: (n, L, |V|)."""
         law, sites = self.law, self.sites
         other = law.kept(kept)
         without = other.log_conditionals(tokens)

@@ -1,4 +1,4 @@
-"""What a pair model says of a family: scores of its pairs, contacts, held-out sequences.
+"""A family by its pair model: scores of its pairs, contacts, held-out sequences.
 
 The model is fitted to all sequences by pseudo-likelihood (docs/science/potts.md, section 5). A fit
 to four fifths of them, whole clusters of similar sequences, says what the couplings are worth for
@@ -79,7 +79,7 @@ class Found:
 
     @property
     def scored(self) -> int:
-        """How many columns of the file have scores, the L of precision."""
+        """Number of columns of the file that have scores, the L of precision."""
         return int(np.isfinite(self.scores).any(axis=0).sum())
 
     @property
@@ -113,7 +113,7 @@ def opened(
 
 
 def truth_of(family: Family, path: str | Path | None, chain: str | None = None) -> Truth | None:
-    """What is known of the pairs of a family: from a file, else the alignment's own consensus
+    """Known contacts and pairs of a family: from a file, else the alignment's own consensus
     structure, if it has one of RNA or DNA. `SourceError` says what does not fit."""
     length = len(family.whole["numbers"])
     if path is not None:
@@ -215,7 +215,7 @@ def _fit(family: Family, rows, threads: int, label: str) -> PairModel:
 
 
 def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
-    """What `fitted` says of sequences that were not fitted."""
+    """Held-out losses of `fitted`, of sequences that were not fitted."""
     try:
         seen, rows = split(family, threads)
     except SourceError as error:
@@ -321,8 +321,9 @@ def found_in(
     separation: int | None = None,
     scored: PairModel | None = None,
 ) -> Found:
-    """What a model says of a family, and `scored`, by default the same, of its pairs; pairs nearer
-    than `separation` columns do not count, by default 6 of proteins and 4 of RNA and DNA."""
+    """Contacts and scores of a family by its model; pairs are scored by `scored`, by default the
+    same. Pairs nearer than `separation` columns do not count, by default 6 of proteins and 4 of RNA
+    and DNA."""
     separation = NEAREST[family.about["kind"]] if separation is None else separation
     scored = scored or model
     norms, sites = scored.norms(alignment.GAP), np.array(scored.about["columns"]) - 1
@@ -391,7 +392,7 @@ def names_of(found: Found) -> list[str]:
 
 
 def record(found: Found) -> dict:
-    """What a page says of a family, as JSON has it."""
+    """Numbers of a family's page, as JSON has them."""
     about, names = found.family.about, names_of(found)
     ratio, warning = depth(about)
     keys = (

@@ -62,8 +62,8 @@ class Question(NamedTuple):
 
 
 def opened(model: str, asked: str) -> Question:
-    """What is asked of the model in a folder, or of its last checkpoint: a sequence of letters, or
-    the first of a file of sequences. `Refusal` says what of the two cannot be used."""
+    """Question to the model in a folder, or to its last checkpoint: a sequence of letters, or the
+    first of a file of sequences. `Refusal` says what of the two cannot be used."""
     folders, own = own_model.checkpoints(model)
     last = folders[-1]
     if layout.objective(read_json(last / layout.CONFIG), str(last)) != "masked":
@@ -109,7 +109,7 @@ def measured(asked: Question, masked: bool, parts: Path) -> tuple[dict[str, np.n
 
 
 def document(asked: str, bpe: Tokenizer) -> dict:
-    """What is known of a sequence, as of an alignment's reference record (`reference`, `aligned`
+    """Document of a sequence, as of an alignment's reference record (`reference`, `aligned`
     letters, `numbers`), with the `kind` and the `alphabet` of residues that the tokenizer has."""
     rows = [("the sequence", asked.upper())]
     if os.path.exists(asked) or not asked.isalpha():

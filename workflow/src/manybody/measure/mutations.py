@@ -251,7 +251,7 @@ def effects(
 
 
 def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Series, ...]:
-    """Of each single mutation: the row of its mutant, residue, position, and new residue."""
+    """Each single mutation: the row of its mutant, residue, position, and new residue."""
     single = mutants.str.split(":").explode()
     parts = single.str.strip().str.extract(MUTATION).reset_index(names="row")
     wrong = parts.isna().any(axis=1) | parts.duplicated(["row", 1])
@@ -267,7 +267,7 @@ def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Seri
 
 
 def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -> str:
-    """What is wrong where residues are not those of the reference, and the offset that fits."""
+    """Sentence on residues that are not those of the reference, and the offset that fits."""
     letter = dict(zip(about["numbers"], about["aligned"].upper(), strict=True))
     letter.pop(None, None)  # columns where it has a gap
     asked = sorted({*zip(position, wild, strict=True)})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
+import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from manybody.io.atomic import ArtifactError, atomic
@@ -93,18 +94,24 @@ def near(
     return Comparison(label, value, error, (expected - tolerance, expected + tolerance), **others)
 
 
+def unusable(label: str, reason: str) -> Comparison:
+    """A value that cannot be judged, and why."""
+    return Comparison(label, math.nan, unusable=reason)
+
+
 def over_seeds(
-    label: str, differences: Sequence[float], bound: float = 0.0, resolution: float = 0.0
+    label: str, differences: Sequence[float], bound: float = 0.0, **others
 ) -> Comparison:
     """The mean of differences over runs that differ by their seed, which must be above a bound.
 
-    resolution: the standard deviation that the spacing of checkpoints gives to a difference of
-    times; all runs have the same checkpoints, so that more runs do not lower it.
+    others: `deviations`, and `resolution`, the standard deviation that the spacing of checkpoints
+    gives to a difference of times; all runs have the same checkpoints, so that more runs do not
+    lower it.
     """
+    if not len(differences) or not all(map(math.isfinite, differences)):
+        return unusable(label, "a run has no such number")
     value, error, runs = mean(differences)
-    if math.isnan(value):
-        return Comparison(label, math.nan, unusable="a run has no such number")
-    return above(label, value, error, bound, runs=runs, resolution=resolution)
+    return above(label, value, error, bound, runs=runs, **others)
 
 
 @dataclass(frozen=True)
@@ -234,12 +241,10 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     names = [claim.id for claim in claims]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
-    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
-        writer = csv.writer(opened, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for claim in claims:
-            values = (getattr(claim, name) for name in COLUMNS)
-            writer.writerow(f"{one:.7g}" if isinstance(one, float) else one for one in values)
+    rows = [[getattr(claim, name) for name in COLUMNS] for claim in claims]
+    form = dict(float_format="%.7g", lineterminator="\n", na_rep="nan")
+    with atomic(path) as temporary:
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(temporary, index=False, **form)
 
 
 def read(path: str | Path) -> list[Claim]:

@@ -44,14 +44,11 @@ ExactLosses = _key(
 )
 Clone = _key("Clone", "clones", "The manifest of a clone.", clone=str)
 Spectrum = _key("Spectrum", "spectra", "Spectra of one run's checkpoints.", spectrum=str, seed=int)
+MODEL = {"source": str, "model": str}
+RUN = MODEL | {"seed": int}
 Displacements = _key(
-    "Displacements",
-    "displacements",
-    "Moves of a model's weights in all runs.",
-    source=str,
-    model=str,
+    "Displacements", "displacements", "Moves of a model's weights in all runs.", **MODEL
 )
-RUN = {"source": str, "model": str, "seed": int}
 Trained = _key("Trained", "models", "The manifest of a trained or adopted run.", **RUN)
 Maps = _key("Maps", "maps", "Maps of one run.", **RUN)
 Clock = _key("Clock", "clocks", "What one run lacks of each term of its code law.", **RUN)

@@ -114,12 +114,8 @@ def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> floa
     above = np.flatnonzero(y >= level)
     if not len(above):
         return math.nan
-    first = above[0]
-    if first == 0:
-        return float(x[0])
-    low, high = y[first - 1], y[first]
-    share = (level - low) / (high - low)
-    return float(x[first - 1] + share * (x[first] - x[first - 1]))
+    around = slice(max(above[0] - 1, 0), above[0] + 1)
+    return float(np.interp(level, y[around], x[around]))
 
 
 def crossings(frame: pd.DataFrame, level: float) -> pd.Series:

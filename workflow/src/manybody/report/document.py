@@ -2,8 +2,8 @@
 
 import base64
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
@@ -55,7 +55,7 @@ def write(
         stem = out.parent / "figures" / paper / figure
         caption = stem.with_suffix(".caption.rst").read_text("utf-8")
         found = judged.get((paper, figure), [])
-        given = [claim.verdict for claim in found]
+        html = publish_parts(caption, writer="html5", settings_overrides=CAPTIONS)
         shown.append(
             {
                 "paper": paper,
@@ -63,25 +63,20 @@ def write(
                 "id": f"{paper}-{figure}",
                 "path": f"{paper}/{figure}",
                 "picture": inline(stem.with_suffix(".png"), MOST // len(figures)),
-                "caption": publish_parts(caption, writer="html5", settings_overrides=CAPTIONS)[
-                    "body"
-                ],
+                "caption": html["body"],
                 "clones": (states or {}).get(f"{paper}/{figure}"),
                 "claims": found,
-                "counts": {verdict: given.count(verdict) for verdict in VERDICTS},
+                "counts": Counter(claim.verdict for claim in found),
             }
         )
     ranks = [claim.id.rpartition("/")[0] for claim in scorecard.ranked(said)]
     places = {name: place for place, name in enumerate(dict.fromkeys(ranks))}
     first = sorted(shown, key=lambda figure: places.get(figure["path"], len(places)))[:FIRST]
     page = templates().get_template(TEMPLATE)
+    texts = [f"{text} ({files})" for text, files in own_texts(config).items()]
+    default = (CHECKOUT / "config" / "config.yaml").read_text("utf-8")
     text = page.render(
-        results=", ".join(
-            [
-                config["results"],
-                *(f"{text} ({files})" for text, files in own_texts(config).items()),
-            ]
-        ),
+        results=", ".join([config["results"], *texts]),
         verdicts=VERDICTS,
         papers=dict.fromkeys(paper for paper, _ in figures),
         figures=shown,
@@ -99,15 +94,8 @@ def write(
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=measured.RUN,
-        changes=provenance.changes(
-            yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8")), config
-        ),
-        facts={
-            "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            "Commit": provenance.commit(CHECKOUT),
-            "Versions": provenance.versions(),
-            "Machine": provenance.machine(),
-        },
+        changes=provenance.changes(yaml.safe_load(default), config),
+        facts=provenance.facts(CHECKOUT),
         times=provenance.times(out.parent / "usage"),
     )
     write_text(out, text)

@@ -3,7 +3,6 @@ energies, mutations and new sequences."""
 
 import traceback
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -82,15 +81,8 @@ def write_many(
 
 
 def _write(path: Path, template: str, command: str, **named) -> Path:
-    facts = {
-        "Command": command,
-        "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "Commit": provenance.commit(CHECKOUT),
-        "Versions": provenance.versions(),
-        "Machine": provenance.machine(),
-    }
-    text = templates().get_template(template).render(facts=facts, **named)
-    write_text(path, text)
+    facts = {"Command": command} | provenance.facts(CHECKOUT)
+    write_text(path, templates().get_template(template).render(facts=facts, **named))
     return path
 
 
@@ -108,7 +100,8 @@ def use_many(
     """
     found = {}
     for entry in entries:
-        own, name = Path(folder, entry["name"]), entry["name"]
+        name = entry["name"]
+        own = Path(folder, name)
         if not (own / MODEL).is_file():
             continue
         try:

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
 from textwrap import shorten
@@ -39,6 +40,16 @@ def _text(value) -> str:
         return NOTHING
     text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
     return shorten(text.removesuffix("\n...\n").strip(), LONGEST, placeholder=" ...")
+
+
+def facts(checkout: str | Path) -> dict[str, str]:
+    """When a page is written, by which code, on which machine."""
+    return {
+        "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "Commit": commit(checkout),
+        "Versions": versions(),
+        "Machine": machine(),
+    }
 
 
 def commit(checkout: str | Path) -> str:
@@ -76,10 +87,8 @@ def times(usage: str | Path) -> list[dict]:
     """
     rows = []
     for folder in sorted(path for path in Path(usage).glob("*") if path.is_dir()):
-        lines = [
-            path.read_text("utf-8").strip().rpartition("\n")[2] for path in folder.glob("*.jsonl")
-        ]
-        last = [json.loads(line) for line in lines if line]
+        texts = [path.read_text("utf-8").strip() for path in folder.glob("*.jsonl")]
+        last = [json.loads(text.rpartition("\n")[2]) for text in texts if text]
         numbers = pd.DataFrame(last, columns=["s", "cpu_time", "max_rss"])
         numbers = numbers.apply(pd.to_numeric, errors="coerce").fillna(0.0)
         rows.append(

@@ -22,7 +22,7 @@ PART = 500  # sequences whose distances to all others are taken at once
 
 
 class Tables(NamedTuple):
-    """What the compiled loops read of a model: `fields` (2, L, V, LANES), `tables` and `sizes`."""
+    """Arrays of a model for the compiled loops: `fields` (2, L, V, LANES), `tables`, `sizes`."""
 
     fields: np.ndarray
     tables: np.ndarray

@@ -221,7 +221,7 @@ class _Learning:
         self.fields += np.einsum("ijab,jb->ia", left, self.sites)
 
     def _ended(self, fitted: Fitted) -> dict | None:
-        """How the run has ended, or None if it goes on."""
+        """Reason for which the run has ended, or None if it goes on."""
         last = self.done == self.settings["updates"]
         recent, before = self.history[-STALLED:], self.history[-2 * STALLED : -STALLED]
         stalled = len(before) == STALLED and np.mean(recent) - np.mean(before) < RISE
@@ -260,8 +260,8 @@ class _Learning:
         return fitted.pearson >= self.settings["target"] and fits
 
     def _tested(self) -> dict:
-        """What new chains find from both starts: a few until their log p agree, then all until they
-        have what is asked for or those from data fall short."""
+        """Statistics of new chains from both starts: a few until their log p agree, then all until
+        they have what is asked for or those from data fall short."""
         tables, model, sweeps = self._tables(), self._model({}), FIRST
         starts, moved = self._begun(min(SCORED, self.settings["tested"])), 0
         few = True

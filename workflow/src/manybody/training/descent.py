@@ -17,7 +17,7 @@ SHORTEST = 1e-6  # length of a step that is no longer tried
 
 
 def each(threads: int, function: Callable, parts: Iterable) -> list:
-    """What function(part) returns for each part, in their order, by so many threads."""
+    """Results of function(part), in the order of the parts, by so many threads."""
     if threads == 1:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:

@@ -1,4 +1,4 @@
-"""Whether three-body terms matter in a family: what they add to the pairs, on held-out sequences.
+"""Test of three-body terms in a family: what they add to the pairs, on held-out sequences.
 
     logits_i(a) = h_i(a) + sum_j J_ij(a, s_j) + sum_{j < k} T_ijk(a, s_j, s_k)
 
@@ -51,7 +51,7 @@ ITERATIONS, FLAT = 20, 1e-6  # of a fit of T, and the relative fall that ends it
 
 
 class Verdict(NamedTuple):
-    """What three-body terms add: the gain in nats a site and its 95 % interval, and "yes" where
+    """Result of the test: the gain in nats a site and its 95 % interval, and "yes" where
     that lies above 0 and the gain is .01 or more, "no" where it lies below .01, else "undecided".
 
     `loss` (nats a site) is the pair model's on the held-out sequences, whose number is `held_out`
@@ -163,9 +163,9 @@ class Heads:
         return np.concatenate([weights, FIRST[0] * best[1], values, FIRST[1] * best[2]])
 
     def _parts(self, own: np.ndarray, vector: np.ndarray) -> Iterator:
-        """Of some sequences at a time, and each head: their rows, v (L, 1), U (q q, q), colours z
-        less frequencies (n, L, q), the sums of v z over all other sites, and, over all pairs of
-        others, of the symmetrised products of theirs (n, L, q q)."""
+        """Sums of some sequences at a time, for each head: their rows, v (L, 1), U (q q, q),
+        colours z less frequencies (n, L, q), the sums of v z over all other sites, and, over all
+        pairs of others, of the symmetrised products of theirs (n, L, q q)."""
         length, colours = self.shares.shape
         weights, values = np.split(vector, [self.number * length])
         values = _symmetric(values.reshape(-1, *3 * (colours,))).reshape(-1, colours**2, colours)
@@ -279,7 +279,7 @@ def _part(tokens, vocabulary, weights, clusters, gap) -> Part:
 
 
 def _parted(part: Part, draws: np.random.Generator) -> tuple[Part, Part]:
-    """What is learnt from, and whole clusters, drawn, that have `HELD_OUT` of the weight."""
+    """Sequences to fit, and whole clusters, drawn, that have `HELD_OUT` of the weight."""
     places, sites = _sites(part)
     most, taken, held = HELD_OUT * sites.sum(), 0.0, np.zeros(len(sites), bool)
     for cluster in draws.permutation(len(sites)):

@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 
 
 def how_to_save(names: Iterable[str], origin: str) -> str:
-    """How a model is written in this layout; also one of llama.cpp, by the names of its files."""
+    """Format of a model in this layout; also one of llama.cpp, by the names of its files."""
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
     if packed is None:
         return "save it with model.save_pretrained(folder)"

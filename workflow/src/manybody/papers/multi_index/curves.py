@@ -6,8 +6,6 @@ since M converges to |w|^2 / D of the teacher drawn, not to 1 (specification, se
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,17 +49,6 @@ class Inputs(needed.Inputs):
         return {role: Table.read(key.file()) for role, key in self.theory.items()}
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role;
-    further values that panels and scopes state, by name."""
-
-    drawn: pd.DataFrame
-    judged: dict[str, list[records.Comparison] | str]
-    entries: dict[str, dict]
-    stated: dict[str, Any] = field(default_factory=dict)
-
-
 def channel(entry: dict) -> str:
     """The channel in words: V + 1e-3, or no regulariser."""
     regulariser = entry["regulariser"]
@@ -76,9 +63,9 @@ def sampled(entry: dict) -> str:
     return f"{entry['points']} Sobol points, {entry['scrambles']} scramblings"
 
 
-def unusable(label: str, reason: str) -> records.Comparison:
-    """A comparison whose number is missing."""
-    return records.Comparison(label, math.nan, unusable=reason)
+def threshold(table: Table, layer: int) -> Value | None:
+    """That of a layer at the entry's c; None if the table has not got it."""
+    return table.at("threshold", f"alpha_{layer}", table.entry["skip"])
 
 
 def near(label: str, found: Value, expected: float, tolerance: float) -> records.Comparison:
@@ -106,7 +93,7 @@ def largest_difference(
         if value is not None and not out
     }
     if not apart:
-        return unusable(label, "no common points")
+        return records.unusable(label, "no common points")
     worst = max(apart, key=lambda x: abs(apart[x].value))
     label += f", largest difference at {len(apart)} points, at {name} = {worst:g}"
     return near(label, apart[worst], 0.0, tolerance)
@@ -120,13 +107,13 @@ def from_stored(
     converged: the series of the flags of the table's iterations.
     """
     failed = table.failed(converged)
-    found = {
-        name: {alpha: table.between("overlap", name, alpha) for alpha in values}
-        for name, values in stored.items()
-    }
     return [
         largest_difference(
-            f"state evolution, {name}", found[name], values, tolerance, "alpha", failed
+            f"state evolution, {name}",
+            {alpha: table.between("overlap", name, alpha) for alpha in values},
+            values,
+            tolerance,
+            failed=failed,
         )
         for name, values in stored.items()
     ]
@@ -137,27 +124,30 @@ def later(label: str, table: Table, early: str, late: str, series: str = "") -> 
     first, second = (crossings(table.get(name, series), LEARNED) for name in (early, late))
     differences = (second - first).dropna()
     if not len(differences):
-        return unusable(label, "no run learned both layers")
+        return records.unusable(label, "no run learned both layers")
     label += f", {len(differences)} of {len(second)} runs learned both"
     return records.over_seeds(label, differences)
 
 
-def claims(figure: str, tables: Tables, rows: Mapping[str, dict]) -> list[records.Claim]:
-    """The claims of a figure that its comparisons decide; not run where none can be judged.
+def claim(
+    name: str,
+    statement: str,
+    parts: list[records.Comparison] | str,
+    scope: str,
+    rule: str,
+    reference: str = "",
+    unanimous: bool = False,
+) -> records.Claim:
+    """What comparisons decide; not run where none can be judged, or where `parts` says why not.
 
-    rows: by the last part of the id the other arguments of `records.judged`.
+    The other arguments are those of `records.judged`.
     """
-    found = []
-    for name, row in rows.items():
-        id_, parts = f"multi-index/{figure}/{name}", tables.judged[name]
-        if not isinstance(parts, str) and all(part.unusable for part in parts):
-            parts = "; ".join(map(str, parts))
-        if isinstance(parts, str):
-            left = parts, row["scope"], row.get("reference", "")
-            found.append(records.not_run(id_, row["statement"], *left))
-        else:
-            found.append(records.judged(id_, parts=parts, **row))
-    return found
+    id_ = f"multi-index/{name}"
+    if not isinstance(parts, str) and all(part.unusable for part in parts):
+        parts = "; ".join(map(str, parts))
+    if isinstance(parts, str):
+        return records.not_run(id_, statement, parts, scope, reference)
+    return records.judged(id_, statement, parts, scope, rule, unanimous, reference)
 
 
 def named(frame: pd.DataFrame, series: str) -> pd.DataFrame:
@@ -179,12 +169,13 @@ def failures(places: Iterable[float]) -> pd.DataFrame:
 def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.DataFrame]:
     """Overlaps over alpha, from near 0 and from side information if the table has it, and the
     thresholds at the table's c, on the axis. flags: series of the flags of the iterations."""
-    parts, note = [failures(x for flag in flags for x in table.failed(flag))], note_of(table.entry)
+    parts = [failures(x for flag in flags for x in table.failed(flag))]
+    note = f", {channel(table.entry)}"
     for layer in layers:
         name = f"Q{layer}{layer}"
         parts.append(named(table.get("overlap", name), name + note))
         parts.append(named(table.get("overlap informed", name), name + note + INFORMED))
-        start = table.at("threshold", f"alpha_{layer}", table.entry["skip"])
+        start = threshold(table, layer)
         if start is not None and math.isfinite(start.value):
             parts.append(points(f"alpha_{layer}{note}", {start.value: 0.0}))
     return parts
@@ -192,16 +183,11 @@ def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.Da
 
 def error_rows(table: Table, names: Iterable[str], flag: str) -> list[pd.DataFrame]:
     """Plug-in errors over alpha: of all layers, and with the others forced to 0."""
-    note = note_of(table.entry)
     curves = [
-        named(table.get("error plug-in", name), f"plug-in error, {name}{note}") for name in names
+        named(table.get("error plug-in", name), f"plug-in error, {name}, {channel(table.entry)}")
+        for name in names
     ]
     return [failures(table.failed(flag)), *curves]
-
-
-def note_of(entry: dict) -> str:
-    """The end of the name of a series: the channel."""
-    return f", {channel(entry)}"
 
 
 def stored_rows(
@@ -251,46 +237,38 @@ def mark_failures(axes, drawn: pd.DataFrame, panel: str) -> None:
 
 
 def overlaps(
-    axes, tables: Tables, panel: str, channels: Mapping[str, dict], layers: Iterable[int]
+    axes, tables: style.Tables, channels: Mapping[str, dict], layers: Iterable[int]
 ) -> None:
-    """Overlaps and thresholds of layers by state evolution, and those stored with the public code.
-
-    channels: by the role of its entry the looks of a channel.
-    """
+    """Overlaps and thresholds of layers by state evolution, and those stored with the public code:
+    panel a. channels: by the role of its table the looks of a channel."""
     drawn = tables.drawn
     for layer in layers:
         colour, name = LAYER[layer], f"Q{layer}{layer}"
         for role, looks in channels.items():
-            note = note_of(tables.entries[role])
-            line(axes, drawn, panel, name + note, colour, **looks)
-            dotted = looks | {"linestyle": ":"}
-            line(axes, drawn, panel, name + note + INFORMED, colour, **dotted)
-            for _, start in style.series(drawn, panel, f"alpha_{layer}{note}").iterrows():
+            note = f", {channel(tables.found[role].entry)}"
+            line(axes, drawn, "a", name + note, colour, **looks)
+            line(axes, drawn, "a", name + note + INFORMED, colour, **looks | {"linestyle": ":"})
+            for _, start in style.series(drawn, "a", f"alpha_{layer}{note}").iterrows():
                 axes.plot(start["x"], start["y"], color=colour, alpha=looks.get("alpha"), **START)
-        shown = style.series(drawn, panel, f"{name} public")
+        shown = style.series(drawn, "a", f"{name} public")
         axes.plot(shown["x"], shown["y"], **PUBLIC, markeredgecolor=colour)
-    over_alpha(axes, drawn, panel)
+    over_alpha(axes, drawn, "a")
     axes.set(ylim=(-0.03, 1.05), ylabel="overlap with the teacher, Q")
 
 
 def errors(
-    axes,
-    tables: Tables,
-    panel: str,
-    channels: Mapping[str, dict],
-    names: tuple[str, str],
-    forced: str,
+    axes, tables: style.Tables, channels: Mapping[str, dict], names: tuple[str, str], forced: str
 ) -> None:
-    """Plug-in errors, dashed where overlaps are forced to 0, which `forced` says."""
+    """Plug-in errors, dashed where overlaps are forced to 0, which `forced` says: panel b."""
     for role, looks in channels.items():
         for name, dashes in zip(names, ("-", "--"), strict=True):
-            series = f"plug-in error, {name}{note_of(tables.entries[role])}"
-            line(axes, tables.drawn, panel, series, ERROR, **looks | {"linestyle": dashes})
-            shown = style.series(tables.drawn, panel, series)
+            series = f"plug-in error, {name}, {channel(tables.found[role].entry)}"
+            line(axes, tables.drawn, "b", series, ERROR, **looks | {"linestyle": dashes})
+            shown = style.series(tables.drawn, "b", series)
     if len(shown):
         place = dict(xytext=(0, 3), textcoords="offset points", ha="right", fontsize=style.SMALL)
         axes.annotate(forced, shown[["x", "y"]].iloc[-1], **place)
-    over_alpha(axes, tables.drawn, panel)
+    over_alpha(axes, tables.drawn, "b")
     axes.set_yscale("log", nonpositive="mask")  # nothing is left where all layers are known
     axes.set_ylabel("plug-in error of the prediction")
 

@@ -14,7 +14,7 @@ from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
-from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, Tables, channel, sampled
+from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, channel, sampled
 from manybody.papers.readings import Table, Value
 
 CHANNELS = {"regularised": {}, "state_evolution": curves.LIGHT}
@@ -43,14 +43,11 @@ class Block(Figure):
     theory: MultiIndexFig1Theory = key("What is drawn.")
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """Curves of state evolution, ends of message passing, thresholds, and their comparisons.
-
-    Stated are the identities of a posterior that the averages of (a) and (b) do not keep to.
-    """
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """Curves of state evolution, ends of message passing, thresholds; the tables that are read."""
     found = inputs.read()
     plain, regularised = found["state_evolution"], found["regularised"]
-    runs, thresholds = found["gamp"], found["thresholds"]
+    runs = found["gamp"]
     last = float(regularised.get("overlap", "Q11")["x"].max())
     drawn = {"a": [], "b": _end_rows(runs, "error plug-in", "GAMP plug-in error")}
     for table in (plain, regularised):
@@ -59,16 +56,8 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     for layer in LAYERS:
         drawn["a"] += _end_rows(runs, f"cosine {layer}", f"GAMP cosine² of layer {layer}")
     drawn["a"] += curves.stored_rows(regularised, public.TWO_LAYERS, public.OVERLAPS, last)
-    drawn["c"] = _threshold_rows(thresholds)
-    judged = {
-        "last-layer-first": [_first(plain), _first(regularised)],
-        "public-overlaps": _public_overlaps(regularised, runs),
-        "public-thresholds": _public_thresholds(thresholds),
-        "alpha-1-over-c": _alpha_1_over_c(thresholds),
-    }
-    entries = {role: table.entry for role, table in found.items()}
-    stated = {"doubts": _doubts(plain) or _doubts(regularised)}
-    return Tables(curves.gathered(drawn), judged, entries, stated)
+    drawn["c"] = _threshold_rows(found["thresholds"])
+    return style.Tables(curves.gathered(drawn), found)
 
 
 def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
@@ -105,24 +94,18 @@ def _skips(second: pd.DataFrame) -> tuple[float, float]:
     return float(second["x"][second["x"] > 0].min()), min(float(second["x"].max()), 10.0)
 
 
-def _starts(table: Table) -> list[Value]:
-    """alpha_2 and alpha_1 of the entry's c, as far as they are in the table."""
-    found = (table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1"))
-    return [each for each in found if each is not None]
-
-
 def _doubts(table: Table) -> str:
+    """The identities of a posterior that its averages do not keep to."""
     return "; ".join(table.about.get("broken", []))
 
 
 def _first(table: Table) -> Comparison:
     label = f"alpha_1 - alpha_2, c = {table.entry['skip']:g}, {channel(table.entry)}"
-    found = _starts(table)
-    if len(found) < 2:
-        return curves.unusable(label, "a threshold is missing in the table")
-    last, first = found
+    first, last = (curves.threshold(table, layer) for layer in LAYERS)
+    if first is None or last is None:
+        return records.unusable(label, "a threshold is missing in the table")
     # That of the layer that is learned first is exact and has no error.
-    errors = [each.error for each in found if math.isfinite(each.error)]
+    errors = [each.error for each in (last, first) if math.isfinite(each.error)]
     error = math.hypot(*errors) if errors else math.nan
     gap = records.above(label, first.value - last.value, error, runs=first.runs)
     return replace(gap, unusable=_doubts(table))
@@ -180,44 +163,51 @@ def _alpha_1_over_c(table: Table) -> list[Comparison] | str:
     return [curves.near(label, value, 0.0, SAME_ALPHA_1)]
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Which layer needs fewer samples, and whether numbers are those of the public repository."""
-    entry, over, runs = (tables.entries[role] for role in ("regularised", "thresholds", "gamp"))
-    overlaps = f"two layers, c = {entry['skip']:g}, {sampled(entry)}"
+    plain, regularised = tables.found["state_evolution"], tables.found["regularised"]
+    runs, over_c = tables.found["gamp"].entry, tables.found["thresholds"]
+    overlaps = f"two layers, c = {regularised.entry['skip']:g}, {sampled(regularised.entry)}"
+    over = over_c.entry
     thresholds = f"two layers, {channel(over)}, {len(over['skips'])} values of c, {sampled(over)}"
-    rows = {
-        "last-layer-first": dict(
-            statement="The last layer is learned from fewer samples than the first",
-            reference="figure 1, left",
-            scope=overlaps,
-            rule="the threshold of layer 1 is above that of layer 2, with and without a "
-            "regulariser",
+    return [
+        curves.claim(
+            "fig1/last-layer-first",
+            "The last layer is learned from fewer samples than the first",
+            [_first(plain), _first(regularised)],
+            overlaps,
+            "the threshold of layer 1 is above that of layer 2, with and without a regulariser",
+            "figure 1, left",
         ),
-        "public-overlaps": dict(
-            statement="State evolution and message passing are those of the public repository",
-            reference="figure 1, left",
-            scope=f"{overlaps}; GAMP: D = {runs['dimension']}, {curves.runs_of(runs)} at each "
-            "alpha",
-            rule=f"the largest difference of an overlap is below {SAME_OVERLAP:g}, of what GAMP "
-            f"ends with below {SAME_RUNS:g}",
+        curves.claim(
+            "fig1/public-overlaps",
+            "State evolution and message passing are those of the public repository",
+            _public_overlaps(regularised, tables.found["gamp"]),
+            f"{overlaps}; GAMP: D = {runs['dimension']}, {curves.runs_of(runs)} at each alpha",
+            f"the largest difference of an overlap is below {SAME_OVERLAP:g}, of what GAMP ends "
+            f"with below {SAME_RUNS:g}",
+            "figure 1, left",
         ),
-        "public-thresholds": dict(
-            statement="The thresholds are those of the public repository",
-            reference="figure 1, right",
-            scope=thresholds,
-            rule=f"the largest difference over c is below {SAME_THRESHOLD:g}",
+        curves.claim(
+            "fig1/public-thresholds",
+            "The thresholds are those of the public repository",
+            _public_thresholds(over_c),
+            thresholds,
+            f"the largest difference over c is below {SAME_THRESHOLD:g}",
+            "figure 1, right",
         ),
-        "alpha-1-over-c": dict(
-            statement="The threshold of the first layer does not depend on the skip connection c",
-            scope=thresholds,
-            rule=f"the largest difference is below {SAME_ALPHA_1:g}",
+        curves.claim(
+            "fig1/alpha-1-over-c",
+            "The threshold of the first layer does not depend on the skip connection c",
+            _alpha_1_over_c(over_c),
+            thresholds,
+            f"the largest difference is below {SAME_ALPHA_1:g}",
         ),
-    }
-    return curves.claims("fig1", tables, rows)
+    ]
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Three panels with one legend."""
     figure = style.new(2, 5.0)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
@@ -227,10 +217,10 @@ def draw(tables: Tables):
         panels[letter](axes, tables)
         curves.mark_failures(axes, tables.drawn, letter)
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
-    runs = tables.entries["gamp"]
+    runs, plain = (tables.found[role].entry for role in ("gamp", "state_evolution"))
     label = f"GAMP, D = {runs['dimension']}, {curves.runs_of(runs)}"
     marks = {
-        f"light: {channel(tables.entries['state_evolution'])}": {"color": "0.2"} | curves.LIGHT,
+        f"light: {channel(plain)}": {"color": "0.2"} | curves.LIGHT,
         "thresholds": curves.START | {"color": "0.3"},
         label: dict(color="0.3", linestyle="", marker="X", markersize=6, markeredgewidth=0),
     }
@@ -238,24 +228,25 @@ def draw(tables: Tables):
     return figure
 
 
-def _draw_overlaps(axes, tables: Tables) -> None:
-    curves.overlaps(axes, tables, "a", CHANNELS, LAYERS)
+def _draw_overlaps(axes, tables: style.Tables) -> None:
+    curves.overlaps(axes, tables, CHANNELS, LAYERS)
     for layer in LAYERS:
         name = f"GAMP cosine² of layer {layer}"
         _marks(axes, tables.drawn, "a", name, curves.LAYER[layer])
-    axes.set_title(f"overlaps, c = {tables.entries['regularised']['skip']:g}")
-    if doubts := tables.stated["doubts"]:
+    plain, regularised = tables.found["state_evolution"], tables.found["regularised"]
+    axes.set_title(f"overlaps, c = {regularised.entry['skip']:g}")
+    if doubts := _doubts(plain) or _doubts(regularised):
         looks = dict(transform=axes.transAxes, fontsize=style.SMALL, wrap=True)
         axes.text(0.02, 0.5, f"not to be trusted: {doubts}", **looks)
 
 
-def _draw_errors(axes, tables: Tables) -> None:
-    curves.errors(axes, tables, "b", CHANNELS, FORCED, "Q₁₁ forced to 0")
+def _draw_errors(axes, tables: style.Tables) -> None:
+    curves.errors(axes, tables, CHANNELS, FORCED, "Q₁₁ forced to 0")
     _marks(axes, tables.drawn, "b", "GAMP plug-in error", curves.ERROR)
     axes.set(ylim=(2e-3, 0.6), title="error of the prediction")
 
 
-def _draw_thresholds(axes, tables: Tables) -> None:
+def _draw_thresholds(axes, tables: style.Tables) -> None:
     drawn = tables.drawn
     for layer, series in ((1, "alpha_1 self-consistent"), (2, "alpha_2")):
         colour = curves.LAYER[layer]
@@ -267,7 +258,7 @@ def _draw_thresholds(axes, tables: Tables) -> None:
     low, high = _skips(style.series(drawn, "c", "alpha_2"))
     axes.set(xscale="log", xlim=(low / 1.15, high * 1.15), xlabel="skip connection c")
     axes.set(ylim=(0, None), ylabel="threshold α")
-    axes.set_title(f"thresholds, {channel(tables.entries['thresholds'])}")
+    axes.set_title(f"thresholds, {channel(tables.found['thresholds'].entry)}")
     style.plain_ticks(axes.xaxis, (0.01, 0.03, 0.1, 0.3, 1, 3, 10))
 
 

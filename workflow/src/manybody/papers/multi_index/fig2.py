@@ -13,11 +13,12 @@ from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
-from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Tables, runs_of
+from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, runs_of
 from manybody.papers.readings import Table
 
 ALPHA = 1.2  # of the runs of message passing that are shown, or the nearest
 EPOCH_SHARE = 0.25  # of a public epoch: a difference that counts as none
+COSINES = tuple(f"cosine {layer}" for layer in reversed(LAYERS))
 
 
 class MultiIndexFig2Theory(options.Block):
@@ -33,27 +34,18 @@ class Block(Figure):
     theory: MultiIndexFig2Theory = key("What is drawn.")
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """Cosines of all runs, of message passing at one alpha, their medians, and when they pass
-    levels."""
-    found = inputs.read()
-    runs, descent = found["gamp"], found["sgd"]
-    alpha = min(runs.series("cosine 1"), key=lambda series: abs(float(series) - ALPHA))
-    names = [f"cosine {layer}" for layer in reversed(LAYERS)]
-    drawn = {
-        "left": [part for name in names for part in _message_rows(runs, alpha, name)],
-        "right": [
-            part for name in names for part in curves.run_rows(descent.get(name), f"SGD, {name}")
-        ],
-    }
-    first = [curves.later("SGD: epochs from layer 2 to layer 1", descent, *names)]
-    if runs.entry["init"] != "informed":  # a start that knows both layers does not tell
-        label = "GAMP: iterations from layer 2 to layer 1"
-        first.append(curves.later(label, runs, *names, alpha))
-    away = readings.departure(descent.entry, **public.SGD_SETTING)
-    judged = {"last-layer-first": first, "public-times": away or _public_descent(descent)}
-    entries = {role: table.entry for role, table in found.items()}
-    return Tables(curves.gathered(drawn), judged, entries)
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """Cosines of all runs, of message passing at one alpha, and their medians."""
+    found, drawn = inputs.read(), {"left": [], "right": []}
+    for name in COSINES:
+        drawn["left"] += _message_rows(found["gamp"], _shown(found["gamp"]), name)
+        drawn["right"] += curves.run_rows(found["sgd"].get(name), f"SGD, {name}")
+    return style.Tables(curves.gathered(drawn), found)
+
+
+def _shown(runs: Table) -> str:
+    """The series of the alpha that is shown."""
+    return min(runs.series("cosine 1"), key=lambda series: abs(float(series) - ALPHA))
 
 
 def _message_rows(table: Table, alpha: str, name: str) -> list[pd.DataFrame]:
@@ -90,43 +82,53 @@ def _public_descent(table: Table) -> list[Comparison]:
             times = readings.crossings(table.get(f"cosine {layer}"), true)
             median = float(times.fillna(math.inf).median())
             if math.isinf(median):
-                found.append(curves.unusable(label, "half of the runs or fewer pass it"))
+                found.append(records.unusable(label, "half of the runs or fewer pass it"))
                 continue
             value = readings.median(times.dropna())._replace(value=median)
             found.append(curves.near(label, value, epoch, EPOCH_SHARE * epoch))
     return found
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Which layer is learned first, and whether times are those of the public runs."""
-    runs, descent = tables.entries["gamp"], tables.entries["sgd"]
-    left = f"GAMP: D = {runs['dimension']}, {runs_of(runs)}, {runs['init']} start"
-    right = f"SGD: D = {descent['dimension']}, α = {descent['alpha']:g}, {runs_of(descent)}"
-    informed = runs["init"] == "informed"
-    methods = "by gradient descent" if informed else "by message passing and by gradient descent"
-    apart = "; message passing starts informed of both layers, so it is not counted"
-    rows = {
-        "last-layer-first": dict(
-            statement=f"The last layer is learned first, {methods}",
-            reference="figure 2",
-            scope=right if informed else f"{left}; {right}",
-            rule=f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1"
-            + (apart if informed else ""),
+    runs, descent = tables.found["gamp"], tables.found["sgd"]
+    left, right = runs.entry, descent.entry
+    scope = both = f"SGD: D = {right['dimension']}, α = {right['alpha']:g}, {runs_of(right)}"
+    first = [curves.later("SGD: epochs from layer 2 to layer 1", descent, *COSINES)]
+    methods = "by gradient descent"
+    rule = f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1"
+    if left["init"] == "informed":  # a start that knows both layers does not tell
+        rule += "; message passing starts informed of both layers, so it is not counted"
+    else:
+        label = "GAMP: iterations from layer 2 to layer 1"
+        first.append(curves.later(label, runs, *COSINES, _shown(runs)))
+        methods = f"by message passing and {methods}"
+        both = f"GAMP: D = {left['dimension']}, {runs_of(left)}, random start; {scope}"
+    return [
+        curves.claim(
+            "fig2/last-layer-first",
+            f"The last layer is learned first, {methods}",
+            first,
+            both,
+            rule,
+            "figure 2",
         ),
-        "public-times": dict(
-            statement="Layers are learned when those of the public runs are",
-            reference="figure 2",
-            scope=right,
-            rule=f"median epochs are within {EPOCH_SHARE:.0%} of the public ones",
+        curves.claim(
+            "fig2/public-times",
+            "Layers are learned when those of the public runs are",
+            readings.departure(right, **public.SGD_SETTING) or _public_descent(descent),
+            scope,
+            f"median epochs are within {EPOCH_SHARE:.0%} of the public ones",
+            "figure 2",
         ),
-    }
-    return curves.claims("fig2", tables, rows)
+    ]
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Panel (a) message passing over iterations, (b) gradient descent over epochs."""
-    figure, (runs, descent) = style.new(2, 3.1), (tables.entries[role] for role in ("gamp", "sgd"))
+    figure = style.new(2, 3.1)
+    runs, descent = (tables.found[role].entry for role in ("gamp", "sgd"))
     shown = f"{runs_of(runs)}, {runs['init']} start", runs_of(descent)
     panels = ("left", "GAMP", "iteration"), ("right", "SGD", "epoch")
     for axes, (panel, method, time), letter, words in zip(

@@ -15,7 +15,7 @@ from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
-from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Tables, channel
+from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, channel
 from manybody.papers.readings import Table
 
 ORDER = (3, 1, 2)  # in which the layers are learned
@@ -42,36 +42,27 @@ class Block(Figure):
     theory: MultiIndexFig3Theory = key("What is drawn.")
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """Overlaps and thresholds of three layers, similarities of classifiers, and comparisons. Stated
-    is what is classified in the panels (d) and (e)."""
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """Overlaps and thresholds of three layers, similarities of classifiers; the tables that are
+    read."""
     found = inputs.read()
     deep, regularised = found["deep"], found["deep_regularised"]
-    classifiers = {"d": found["docstrings"]}
-    if found["trec"].series("similarity 1"):
-        classifiers["e"] = found["trec"]
     last = max(table.get("overlap", "Q33")["x"].max() for table in (deep, regularised))
     drawn = {"a": curves.stored_rows(regularised, public.DEEP_SETTING, public.DEEP, last), "b": []}
     for table in (deep, regularised):
         drawn["a"] += curves.overlap_rows(table, ORDER, "")
         drawn["b"] += curves.error_rows(table, FORCED, "")
     drawn["c"] = _threshold_rows(deep)
-    for panel, table in classifiers.items():
+    for panel, table in _classifiers(found).items():
         names = [f"similarity {layer}" for layer in LAYERS]
         drawn[panel] = [part for name in names for part in curves.run_rows(table.get(name), name)]
-    judged = {
-        "public-overlaps": readings.departure(regularised.entry, **public.DEEP_SETTING)
-        or curves.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
-        "shared-threshold": [_shared(deep), _shared(regularised)],
-        "last-layer-first": [_last_layer_first(deep)],
-        "classifier-first-layer-first": [
-            curves.later(_classified(table), table, "similarity 1", "similarity 2")
-            for table in classifiers.values()
-        ],
-    }
-    entries = {role: table.entry for role, table in found.items()}
-    classified = {panel: _classified(table) for panel, table in classifiers.items()}
-    return Tables(curves.gathered(drawn), judged, entries, classified)
+    return style.Tables(curves.gathered(drawn), found)
+
+
+def _classifiers(found: dict[str, Table]) -> dict[str, Table]:
+    """The tables of the panels (d) and, where TREC's questions are given, (e)."""
+    asked = found["trec"].series("similarity 1")
+    return {"d": found["docstrings"]} | ({"e": found["trec"]} if asked else {})
 
 
 def _classified(table: Table) -> str:
@@ -93,10 +84,9 @@ def _shared(table: Table) -> Comparison:
     """The gap of the thresholds of layers 1 and 2, with the error of independent ones, over the
     smaller one."""
     label = f"alpha_2 / alpha_1 - 1, {channel(table.entry)}"
-    found = [table.at("threshold", f"alpha_{layer}", table.entry["skip"]) for layer in LAYERS]
-    if any(value is None or math.isnan(value.value) for value in found):
-        return curves.unusable(label, "not both were found")
-    first, second = found
+    first, second = (curves.threshold(table, layer) for layer in LAYERS)
+    if any(value is None or math.isnan(value.value) for value in (first, second)):
+        return records.unusable(label, "not both were found")
     ratio = second.value / first.value
     error = ratio * math.hypot(first.error / first.value, second.error / second.value)
     return records.near(label, ratio - 1, error, 0.0, SHARED, runs=first.runs)
@@ -111,7 +101,7 @@ def _last_layer_first(table: Table) -> Comparison:
     )
     both = early.merge(late, on="x", suffixes=("", "_late"))
     if not len(both):
-        return curves.unusable(label, "no c at which both were found")
+        return records.unusable(label, "no c at which both were found")
     gaps = both["y_late"] - both["y"]
     at = gaps.idxmin()
     error = math.hypot(both["y_err"][at], both["y_err_late"][at])
@@ -120,70 +110,77 @@ def _last_layer_first(table: Table) -> Comparison:
     return records.above(label, float(gaps[at]), error, **rule)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """In which order layers of three, and of a classifier, are learned; the public numbers."""
-    deep = tables.entries["deep"]
-    left = f"three layers, c = {deep['skip']:g}, {curves.sampled(deep)}"
-    over_c = ", ".join(f"{c:g}" for c in sorted({deep["skip"], *deep["skips"]}))
-    texts = {
-        text: curves.runs_of(tables.entries[role])
-        for role, text in (("docstrings", "docstrings by package"), ("trec", "TREC"))
-        if text in tables.stated.values()
-    }
-    rows = {
-        "public-overlaps": dict(
-            statement="Three layers: the overlaps are those of the public repository",
-            reference="figure 3, left",
-            scope=f"{left}, {channel(tables.entries['deep_regularised'])}",
-            rule=f"the largest difference over alpha is below {SAME_OVERLAP:g}",
+    deep, regularised = tables.found["deep"], tables.found["deep_regularised"]
+    classifiers = {_classified(table): table for table in _classifiers(tables.found).values()}
+    left = f"three layers, c = {deep.entry['skip']:g}, {curves.sampled(deep.entry)}"
+    over_c = ", ".join(f"{c:g}" for c in sorted({deep.entry["skip"], *deep.entry["skips"]}))
+    return [
+        curves.claim(
+            "fig3/public-overlaps",
+            "Three layers: the overlaps are those of the public repository",
+            readings.departure(regularised.entry, **public.DEEP_SETTING)
+            or curves.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
+            f"{left}, {channel(regularised.entry)}",
+            f"the largest difference over alpha is below {SAME_OVERLAP:g}",
+            "figure 3, left",
         ),
-        "shared-threshold": dict(
-            statement="Three layers: the two shallow layers share a threshold",
-            reference="figure 3, left",
-            scope=left,
-            rule=f"their relative gap is below {SHARED:.0%}; no if it is larger with either "
-            "channel",
+        curves.claim(
+            "fig3/shared-threshold",
+            "Three layers: the two shallow layers share a threshold",
+            [_shared(deep), _shared(regularised)],
+            left,
+            f"their relative gap is below {SHARED:.0%}; no if it is larger with either channel",
+            "figure 3, left",
             unanimous=True,
         ),
-        "last-layer-first": dict(
-            statement="The last layer is learned before the first at every c",
-            reference="figure 3",
-            scope=f"three tied layers at c = {over_c}, {curves.sampled(deep)}",
-            rule="the smallest gap over c is above 0 by three standard errors",
+        curves.claim(
+            "fig3/last-layer-first",
+            "The last layer is learned before the first at every c",
+            [_last_layer_first(deep)],
+            f"three tied layers at c = {over_c}, {curves.sampled(deep.entry)}",
+            "the smallest gap over c is above 0 by three standard errors",
+            "figure 3",
         ),
-        "classifier-first-layer-first": dict(
-            statement=f"In a classifier ({', '.join(texts)}) the first layer settles first",
-            reference="figure 3, right",
-            scope="; ".join(f"{text}, {runs}" for text, runs in texts.items()),
-            rule=f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
+        curves.claim(
+            "fig3/classifier-first-layer-first",
+            f"In a classifier ({', '.join(classifiers)}) the first layer settles first",
+            [
+                curves.later(text, table, "similarity 1", "similarity 2")
+                for text, table in classifiers.items()
+            ],
+            "; ".join(f"{text}, {curves.runs_of(one.entry)}" for text, one in classifiers.items()),
+            f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
+            "figure 3, right",
         ),
-    }
-    return curves.claims("fig3", tables, rows)
+    ]
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Panels (a) and (b) over alpha, (c) over c, (d) and with TREC's questions (e) over steps."""
-    figure, drawn = style.new(2, 5.3), tables.drawn
+    figure, drawn, deep = style.new(2, 5.3), tables.drawn, tables.found["deep"].entry
+    classifiers = _classifiers(tables.found)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
-    places = "ab\ncd" if len(tables.stated) == 1 else "aaabbb\nccddee"
+    places = "ab\ncd" if len(classifiers) == 1 else "aaabbb\nccddee"
     panels = figure.subplot_mosaic(places)
-    curves.overlaps(panels["a"], tables, "a", CHANNELS, ORDER)
-    panels["a"].set_title(f"overlaps of three layers, c = {tables.entries['deep']['skip']:g}")
-    curves.errors(panels["b"], tables, "b", CHANNELS, FORCED, "Q₁₁, Q₂₂ forced to 0")
+    curves.overlaps(panels["a"], tables, CHANNELS, ORDER)
+    panels["a"].set_title(f"overlaps of three layers, c = {deep['skip']:g}")
+    curves.errors(panels["b"], tables, CHANNELS, FORCED, "Q₁₁, Q₂₂ forced to 0")
     panels["b"].set_title("error of the prediction")
     _draw_thresholds(panels["c"], drawn)
-    for panel, text in tables.stated.items():
+    for panel, table in classifiers.items():
         names = {layer: f"similarity {layer}" for layer in LAYERS}
         curves.in_time(panels[panel], drawn, panel, names, "training step")
         runs = style.series(drawn, panel, names[1])["seed"].nunique()
-        panels[panel].set_title(f"{text}: {runs} runs (thin), median")
+        panels[panel].set_title(f"{_classified(table)}: {runs} runs (thin), median")
         panels[panel].set_ylabel("similarity to the last state")
     for letter, axes in panels.items():
         curves.mark_failures(axes, drawn, letter)
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     marks = {
-        f"light: {channel(tables.entries['deep'])}": {"color": "0.2"} | curves.LIGHT,
+        f"light: {channel(deep)}": {"color": "0.2"} | curves.LIGHT,
         "thresholds": curves.START | {"color": "0.3"},
     }
     curves.legend(figure, drawn, ORDER, marks, 5)

@@ -8,7 +8,7 @@ from manybody.papers import claims as records, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves
-from manybody.papers.multi_index.curves import KIND, Inputs, Tables, channel, sampled
+from manybody.papers.multi_index.curves import KIND, Inputs, channel, sampled
 from manybody.papers.readings import Table
 
 NO_FALL = 0.003  # a step down of Q11 that counts as none
@@ -28,26 +28,27 @@ class Block(Figure):
     theory: MultiIndexFig5Theory = key("What is drawn.")
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """Q11 at the Q22 that are held, and its smallest step."""
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """Q11 at the Q22 that are held; the table that is read."""
     table = inputs.read()["fixed_overlap"]
-    found = table.get("fixed", "Q11")
-    rows = [curves.named(found, "Q11"), curves.failures(table.failed("fixed"))]
-    judged = {"layer-2-helps": [_smallest_step(table)]}
-    return Tables(curves.gathered({"": rows}), judged, {"fixed_overlap": table.entry})
+    rows = [
+        curves.named(table.get("fixed", "Q11"), "Q11"),
+        curves.failures(table.failed("fixed")),
+    ]
+    return style.Tables(curves.gathered({"": rows}), table)
 
 
 def _smallest_step(table: Table) -> Comparison:
     """Where layer 1 is not learned the steps are 0, which is no fall."""
     label, found = "smallest step of Q11", table.get("fixed", "Q11")
     if len(found) < 2:
-        return curves.unusable(label, "Q22 is held at fewer than two values")
+        return records.unusable(label, "Q22 is held at fewer than two values")
     if len(failed := table.failed("fixed")):
         places = ", ".join(f"{x:g}" for x in failed)
-        return curves.unusable(label, f"not converged at Q22 = {places}")
+        return records.unusable(label, f"not converged at Q22 = {places}")
     steps = found["y"].diff().iloc[1:]
     if steps.isna().any():
-        return curves.unusable(label, "a Q11 is not a number")
+        return records.unusable(label, "a Q11 is not a number")
     at = steps.idxmin()
     error = math.hypot(found["y_err"][at], found["y_err"].shift()[at])
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
@@ -55,23 +56,26 @@ def _smallest_step(table: Table) -> Comparison:
     return records.above(label, float(steps[at]), error, -NO_FALL, **rule)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """True if a better layer 2 makes a better layer 1."""
-    entry = tables.entries["fixed_overlap"]
-    row = dict(
-        statement="The better the last layer is known, the more is learned of the first",
-        reference="figure 5",
-        scope=f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
-        f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
-        rule=f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
-    )
-    return curves.claims("fig5", tables, {"layer-2-helps": row})
+    entry = tables.found.entry
+    return [
+        curves.claim(
+            "fig5/layer-2-helps",
+            "The better the last layer is known, the more is learned of the first",
+            [_smallest_step(tables.found)],
+            f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
+            f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
+            f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
+            "figure 5",
+        )
+    ]
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """One curve; hollow circles on the upper edge: not converged."""
-    figure, entry = style.new(1, 2.7), tables.entries["fixed_overlap"]
+    figure, entry = style.new(1, 2.7), tables.found.entry
     axes = figure.subplots()
     curves.line(axes, tables.drawn, "", "Q11", curves.LAYER[1], marker="o", markersize=3)
     axes.set(

@@ -134,9 +134,8 @@ def _losses(data: Data) -> list[pd.DataFrame]:
     length, vocabulary = data.hamiltonian.length, data.hamiltonian.vocabulary
     parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
     every = data.source["sequences"]["train"]
-    for size in dict.fromkeys(
-        entry.best.recipe.get("subset") or every for entry in data.architectures
-    ):
+    recipes = [entry.about["recipe"] for entry in data.architectures]
+    for size in dict.fromkeys(recipe.get("subset") or every for recipe in recipes):
         expected = [parameters / (2 * size * length)]
         found.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
     return found
@@ -172,9 +171,12 @@ def _errors(data: Data) -> list[pd.DataFrame]:
     """(c): err_J against the epoch, for runs whose maps were kept."""
     found = []
     for entry in data.architectures:
-        curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
-        if curves:
-            found.append(_mean("c", entry.label, curves, 0.0))
+        curves = []
+        for run in entry.runs.values():
+            errors = {step: data.coupling_error(run.maps[step]).error for step in run.maps}
+            epochs = run.curve.set_index("step")["epoch"]
+            curves.append(pd.Series(errors, dtype=float).rename(epochs))
+        found.append(_mean("c", entry.label, curves, 0.0))
     return found
 
 
@@ -182,7 +184,7 @@ def _steps(data: Data) -> list[pd.DataFrame]:
     """(d): excess against a, with its standard error over seeds, if there are several, and over
     sequences paired with the optimum."""
     entries = data.interpolation
-    excess = [data.excess(entry).mean() for entry in entries]
+    excess = [runs.ends(entry.runs).mean() - data.optimum.end for entry in entries]
     errors = [data.excess_error(entry) for entry in entries]
     return [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
 

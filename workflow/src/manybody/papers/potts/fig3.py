@@ -18,7 +18,6 @@ from manybody.io.options import key, refers
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve, Theory
-from manybody.papers.potts.runs import above_zero
 from manybody.papers.readings import Table, matrix
 
 THEORY = style.ORDERS[6]
@@ -36,6 +35,7 @@ STATEMENTS = {
     "logistic-training": "The peak is where the training loss leaves 0",
     "logistic-decay": "More weight decay lowers the peak",
 }
+above_zero = partial(records.over_seeds, deviations=records.STRICT)
 
 
 class Block(Figure):
@@ -70,6 +70,10 @@ class Fits:
     ridge: float
     test: pd.DataFrame
     train: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        return f"ridge {self.ridge:g}"
 
     @property
     def heights(self) -> pd.Series:
@@ -116,7 +120,7 @@ def tables_of(square: tuple[pd.DataFrame, dict], logistic: tuple[pd.DataFrame, d
         "independent teacher": table.get("curve", "independent teacher").assign(seed=""),
     }
     right = {
-        f"ridge {one.ridge:g}, {words}": _means(losses)
+        f"{one.name}, {words}": _means(losses)
         for one in fits
         for words, losses in (("test", one.test), ("training", one.train))
     }
@@ -137,10 +141,10 @@ def _means(runs: pd.DataFrame) -> pd.DataFrame:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The loss rises and peaks at as many samples as unknowns, for both losses."""
-    entry, simulated = tables.square.entry, matrix(tables.square.get("loss", "simulation"))
+    entry = tables.square.entry
     square = (
         f"square loss, L = {entry['length']}, gamma = {entry['gamma']:g}, ridge "
-        f"{entry['ridge']:g}, {len(simulated)} realisations"
+        f"{entry['ridge']:g}, {entry['realisations']} realisations"
     )
     logistic = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
     above = "the mean difference over realisations is above 0 by three standard errors"
@@ -154,12 +158,13 @@ def claims(tables: Tables) -> list[records.Claim]:
             inside if name in ("logistic-peak", "logistic-training") else above,
             reference=f"figure 3, {'left' if name.startswith('square') else 'right'}",
         )
-        for name, parts in _comparisons(tables, simulated).items()
+        for name, parts in _comparisons(tables).items()
     ]
 
 
-def _comparisons(tables: Tables, simulated: pd.DataFrame) -> dict[str, list[records.Comparison]]:
+def _comparisons(tables: Tables) -> dict[str, list[records.Comparison]]:
     """By claim: differences of square losses; places and heights of the peaks of the test loss."""
+    simulated = matrix(tables.square.get("loss", "simulation"))
     start = tables.square.get("start").set_index("seed")["y"]
     means, first = simulated.mean(), simulated.columns[0]
     highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
@@ -172,19 +177,18 @@ def _comparisons(tables: Tables, simulated: pd.DataFrame) -> dict[str, list[reco
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
     places, edges, left = [], [], []
     for fits in weak:
-        name, heights = f"ridge {fits.ridge:g}", fits.heights
-        places.append(_placed(f"{name}: M of the peak", fits.test, peak, tables.window))
+        places.append(_placed(f"{fits.name}: M of the peak", fits.test, peak, tables.window))
         for edge in fits.test.columns[[0, -1]]:
-            label = f"{name}: loss of the peak less that at M = {edge:g}"
-            edges.append(above_zero(label, heights - fits.test[edge]))
+            label = f"{fits.name}: loss of the peak less that at M = {edge:g}"
+            edges.append(above_zero(label, fits.heights - fits.test[edge]))
     for fits in weak[:1]:
         passed = partial(crossing, threshold=LEFT_ZERO * tables.optimum)
-        label = f"ridge {fits.ridge:g}: M at which the training loss passes "
+        label = f"{fits.name}: M at which the training loss passes "
         label += f"{LEFT_ZERO * tables.optimum:.3g}, {LEFT_ZERO:.0%} of the optimum"
         left.append(_placed(label, fits.train, passed, tables.window))
     falls = [
         above_zero(
-            f"height of the peak, ridge {weaker.ridge:g} less {stronger.ridge:g}",
+            f"height of the peak, {weaker.name} less {stronger.ridge:g}",
             weaker.heights - stronger.heights,
         )
         for weaker, stronger in pairwise(tables.fits)
@@ -285,22 +289,22 @@ def _draw_square(axes, tables: Tables) -> None:
 def _draw_logistic(axes, tables: Tables) -> None:
     """Test losses with their standard errors, peaks marked; training loss of the lowest ridge."""
     for fits, colour in zip(tables.fits, RIDGES * len(tables.fits), strict=False):
-        test = style.series(tables.drawn, "right", f"ridge {fits.ridge:g}, test")
+        test = style.series(tables.drawn, "right", f"{fits.name}, test")
         top = test.loc[test["y"].idxmax()]
         looks = dict(color=colour, marker="o", markeredgewidth=0, markersize=3)
         axes.plot(test["x"], test["y"], label=f"test, λ = {fits.ridge:g}", **looks)
         style.band(axes, test, colour)
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
-    lowest, count = tables.fits[0].ridge, len(tables.fits[0].test)
-    training = style.series(tables.drawn, "right", f"ridge {lowest:g}, training")
+    lowest = tables.fits[0]
+    training = style.series(tables.drawn, "right", f"{lowest.name}, training")
     looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0)
-    axes.plot(training["x"], training["y"], label=f"training, λ = {lowest:g}", **looks)
+    axes.plot(training["x"], training["y"], label=f"training, λ = {lowest.ridge:g}", **looks)
     axes.axhline(tables.optimum, color="black", linestyle=":", linewidth=1.0)
     place = dict(xytext=(2, -9), textcoords="offset points", fontsize=style.SMALL)
     axes.annotate("optimum", (training["x"].iloc[0], tables.optimum), **place)
     axes.axvspan(*tables.window, color="0.93", linewidth=0, zorder=0)
     axes.set(xlabel="sequences M", ylabel="cross-entropy (nats per site)")
-    axes.set_title(f"(b) logistic loss, L = {tables.length}, {count} realisations")
+    axes.set_title(f"(b) logistic loss, L = {tables.length}, {len(lowest.test)} realisations")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -3,17 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.data import gauge
+from manybody.data.gauge import CouplingError, coupling_error
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
-from manybody.papers import claims as records, readings
-from manybody.papers.claims import Comparison
+from manybody.papers import readings
+from manybody.papers.claims import STRICT, Comparison, over_seeds
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturation
 from manybody.papers.style import points
@@ -24,67 +24,63 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 
 @dataclass
 class PottsRun(readings.TrainedRun):
-    """A run. maps: of the best recipes only, step -> the map (L, L) that stands for J. each: the
-    final loss of every held-out sequence (N,) where equations give it, or None."""
+    """A run. each: the final loss of every held-out sequence (N,), NaN where no equation gives it.
+    map_file: the table of its maps, if they are asked for."""
 
-    maps: dict[int, np.ndarray]
-    each: np.ndarray | None = None
+    each: np.ndarray
+    map_file: str | None = None
+
+    @cached_property
+    def maps(self) -> dict[int, np.ndarray]:
+        """step -> the map (L, L) that stands for J."""
+        return read_maps(self.map_file) if self.map_file else {}
 
     @property
     def last_map(self) -> np.ndarray:
         return self.maps[max(self.maps)]
 
 
-@dataclass
-class Candidate:
-    """One recipe of an architecture, by seed."""
+Runs = dict[int, PottsRun]  # of one recipe, by seed
 
-    model: str
-    runs: dict[int, PottsRun]
 
-    @property
-    def ends(self) -> np.ndarray:
-        return np.array([run.end for run in self.runs.values()])
-
-    @property
-    def recipe(self) -> dict:
-        return next(iter(self.runs.values())).about["recipe"]
+def ends(runs: Runs) -> np.ndarray:
+    """The final loss of each run."""
+    return np.array([run.end for run in runs.values()])
 
 
 @dataclass
 class Entry:
-    """An architecture, or a value of a, with the recipes that were tried for it."""
+    """An architecture, or a value of a, with the runs of each recipe that was tried, by model."""
 
     label: str
-    candidates: list[Candidate]
+    tried: dict[str, Runs]
     a: float = math.nan
 
     @cached_property
-    def best(self) -> Candidate:
-        """The recipe of lowest final held-out loss, averaged over seeds; ties to the first."""
-        return min(self.candidates, key=lambda candidate: candidate.ends.mean())
+    def runs(self) -> Runs:
+        """Those of the recipe of lowest final held-out loss, averaged over seeds; ties to the
+        first."""
+        return min(self.tried.values(), key=lambda runs: ends(runs).mean())
 
     @property
-    def runs(self) -> dict[int, PottsRun]:
-        return self.best.runs
-
-    @property
-    def description(self) -> dict:
-        return next(iter(self.runs.values())).about["description"]
+    def about(self) -> dict:
+        """The document of the first of them."""
+        return next(iter(self.runs.values())).about
 
     @property
     def kind(self) -> str:
         """`free` or `softmax` for one layer of factored attention, else the architecture."""
-        return models.about(self.description).kind
+        return models.about(self.about["description"]).kind
 
     @property
     def reading(self) -> tuple[str, str]:
         """Positions and output net of an encoder."""
-        return self.description.get("positions", "learnt"), self.description.get("head", "linear")
+        described = self.about["description"]
+        return described.get("positions", "learnt"), described.get("head", "linear")
 
     @property
     def layers(self) -> int:
-        return self.description.get("layers", 1)
+        return self.about["description"].get("layers", 1)
 
 
 @dataclass
@@ -107,76 +103,51 @@ class Data:
         """The architectures of some kinds (`Entry.kind`)."""
         return [entry for entry in self.architectures if entry.kind in kinds]
 
-    def excess(self, entry: Entry) -> np.ndarray:
-        """Final excess loss of each seed of the best recipe."""
-        return entry.best.ends - self.optimum.end
+    def coupling_error(self, found: np.ndarray) -> CouplingError:
+        """Errors of a map (L, L) against J, in its gauge."""
+        return coupling_error(found, self.hamiltonian.couplings)
 
     def excess_error(self, entry: Entry) -> float:
         """Error of the mean excess over seeds: from their spread, if there are several, and from
         the sequences, each paired with the optimum; NaN where neither is known."""
-        samples = [entry.best.ends]
-        losses = [run.each for run in entry.runs.values()]
-        if all(each is not None for each in losses):
-            samples.insert(0, np.mean(losses, axis=0) - self.optimum.each)
-        errors = [mean(sample).error for sample in samples]
+        paired = np.mean([run.each for run in entry.runs.values()], axis=0) - self.optimum.each
+        errors = [mean(sample).error for sample in (paired, ends(entry.runs))]
         known = [float(error) for error in errors if math.isfinite(error)]
         return math.hypot(*known) if known else math.nan
-
-    def coupling_error(self, found: np.ndarray) -> gauge.CouplingError:
-        """Errors of a map (L, L) against J, in its gauge."""
-        return gauge.coupling_error(found, self.hamiltonian.couplings)
-
-    def error_curve(self, run: PottsRun) -> pd.Series:
-        """The relative error of J by epoch, at the steps whose maps were kept."""
-        epochs = run.curve.set_index("step")["epoch"]
-        steps = [step for step in sorted(run.maps) if step in epochs]
-        errors = [self.coupling_error(run.maps[step]).error for step in steps]
-        return pd.Series(errors, index=epochs[steps].to_numpy(), dtype=float)
 
 
 def numbers(data: Data) -> list[pd.DataFrame]:
     """Every recipe that was tried, and errors of the last maps, as panels of their own."""
     found = []
     for entry in data.entries:
-        for candidate in entry.candidates:
-            ends = candidate.ends - data.optimum.end
-            spread = ends.std(ddof=1) if len(ends) > 1 else math.nan
-            rate = candidate.recipe.get("learning_rate", math.nan)  # a fit has none
-            series = f"{entry.label}: {candidate.model}"
-            found.append(points("candidates", series, "mean", [rate], [ends.mean()], spread))
+        for model, runs in entry.tried.items():
+            excess = ends(runs) - data.optimum.end
+            spread = excess.std(ddof=1) if len(excess) > 1 else math.nan
+            recipe = next(iter(runs.values())).about["recipe"]
+            rate = recipe.get("learning_rate", math.nan)  # a fit has none
+            series = f"{entry.label}: {model}"
+            found.append(points("candidates", series, "mean", [rate], [excess.mean()], spread))
         mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
         errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
-            ends = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
-            ends = ends.dropna()
-            found.append(points(panel, entry.label, ends.index, [math.nan] * len(ends), ends))
+            last = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
+            last = last.dropna()
+            found.append(points(panel, entry.label, last.index, [math.nan] * len(last), last))
     return found
 
 
-def above_zero(label: str, differences: np.ndarray, resolution: float = 0.0) -> Comparison:
-    """A mean over seeds above zero by three standard errors; `resolution`: an error that it has
-    besides."""
-    value, error, count = mean(differences)
-    if not count:
-        return Comparison(label, math.nan, unusable="no seed in common")
-    error = math.hypot(error, resolution)
-    return records.above(label, value, error, runs=count, deviations=records.STRICT)
-
-
 def _difference(label: str, lower: Entry, upper: Entry) -> Comparison:
-    """Final losses, upper less lower, over the seeds that both have, which one does not decide."""
+    """Final losses, upper less lower, over the seeds that both have."""
     common = [seed for seed in lower.runs if seed in upper.runs]
-    differences = np.array([upper.runs[seed].end - lower.runs[seed].end for seed in common])
-    if not np.isfinite(differences).all():
-        return Comparison(label, math.nan, unusable="a run diverged")
-    return above_zero(label, differences)
+    differences = [upper.runs[seed].end - lower.runs[seed].end for seed in common]
+    return over_seeds(label, differences, deviations=STRICT)
 
 
 def encoders_above(data: Data) -> list[Comparison]:
     """Encoders less the best factored attention; fewer layers less more within one reading."""
     encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
     factored = data.of_kind(*FACTORED)
-    best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
+    best = min(factored, key=lambda entry: ends(entry.runs).mean(), default=None)
     pairs = [(best, entry) for entry in encoders if best is not None]
     pairs += [(many, few) for few, many in pairwise(encoders) if few.reading == many.reading]
     return [
@@ -193,28 +164,26 @@ def _encoder(entry: Entry) -> str:
 def faster(data: Data) -> list[Comparison]:
     """Epochs in which encoders make their drop of the loss, less those of factored attention."""
     found, share = [], SATURATION[0]
-    pairs = [(one, two) for one in data.of_kind("encoder") for two in data.of_kind(*FACTORED)]
-    for encoder, entry in pairs:
-        label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
-        curves = [
-            [run.curve for run in (encoder.runs[seed], entry.runs[seed])]
-            for seed in entry.runs
-            if seed in encoder.runs
-        ]
-        times = np.array(
-            [
-                [saturation(curve["epoch"], curve["loss"], share) for curve in pair]
-                for pair in curves
-            ]
-        )
-        if not len(times) or np.isnan(times).any():
-            found.append(Comparison(label, math.nan, unusable="no such curves of one seed"))
-            continue
-        ends, widths = np.moveaxis(times, 2, 0)  # (seeds, 2) each
+    for encoder, entry in product(data.of_kind("encoder"), data.of_kind(*FACTORED)):
+        late, early = _times(encoder, share).align(_times(entry, share), "inner", axis=0)
         # A time known to lie in an interval of width w has the sd w / sqrt(12).
-        resolution = math.sqrt((widths**2).sum(axis=1).mean() / 12)
-        found.append(above_zero(label, ends[:, 0] - ends[:, 1], resolution))
+        widths = late["spacing"] ** 2 + early["spacing"] ** 2
+        found.append(
+            over_seeds(
+                f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}",
+                late["epoch"] - early["epoch"],
+                resolution=math.sqrt(widths.mean() / 12),
+                deviations=STRICT,
+            )
+        )
     return found
+
+
+def _times(entry: Entry, share: float) -> pd.DataFrame:
+    """Epoch of saturation and spacing of checkpoints, by seed."""
+    curves = {seed: run.curve for seed, run in entry.runs.items()}
+    found = {seed: saturation(one["epoch"], one["loss"], share) for seed, one in curves.items()}
+    return pd.DataFrame.from_dict(found, orient="index", columns=["epoch", "spacing"])
 
 
 def along_interpolation(data: Data) -> list[Comparison]:
@@ -222,7 +191,7 @@ def along_interpolation(data: Data) -> list[Comparison]:
     entries = data.interpolation
     pairs = {f"{high.label} less {low.label}": (low, high) for low, high in pairwise(entries)}
     if len(entries) > 1 and entries[0].a == 0:
-        nearest = min(entries[1:], key=lambda entry: entry.best.ends.mean())
+        nearest = min(entries[1:], key=lambda entry: ends(entry.runs).mean())
         pairs[f"a = 0 against the nearest, {nearest.label}"] = entries[0], nearest
     return [_difference(label, *pair) for label, pair in pairs.items()]
 
@@ -235,27 +204,24 @@ def read(inputs, block) -> Data:
     mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
     losses, _ = tables.THEORY.read(inputs.equations.file())
     each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
+    optimum = each["", 0]
 
-    def run(model: str, seed: int, named: str) -> PottsRun:
-        found = readings.read_run(manifests[model, seed])
-        return PottsRun(*found, {}, each=each.get((named, seed)))
-
-    def candidate(model: str, seeds: list[int]) -> Candidate:
-        return Candidate(model, {seed: run(model, seed, model) for seed in seeds})
+    def run(model: str, seed: int) -> PottsRun:
+        own = each.get((model, seed), np.full_like(optimum, math.nan))
+        return PottsRun(*readings.read_run(manifests[model, seed]), own, mapped.get((model, seed)))
 
     def entry(part, label: str, a: float = math.nan) -> Entry:
-        made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
-        for seed, found in made.runs.items():
-            if (made.best.model, seed) in mapped:
-                found.maps = read_maps(mapped[made.best.model, seed])
-        return made
+        tried = {
+            model: {seed: run(model, seed) for seed in part.seeds} for model in part.candidates
+        }
+        return Entry(label, tried, a)
 
     steps = sorted(block.interpolation, key=lambda part: part.a)
     return Data(
         source=inputs.source,
         hamiltonian=Hamiltonian.load(inputs.hamiltonian.file()),
         repeated=sequences.Sequences.open(inputs.sequences.file()).about["repeated"],
-        optimum=run(block.optimum, 0, ""),
+        optimum=PottsRun(*readings.read_run(manifests[block.optimum, 0]), optimum),
         architectures=[entry(part, part.label) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
@@ -267,11 +233,11 @@ def read_maps(path) -> dict[int, np.ndarray]:
     Of two layers or more it is layer 0, the mean of the last two maps.
     """
     frame, _ = tables.MAPS.read(path)
-    found = {}
-    for step, part in frame[frame["name"] != "V"].groupby("step", sort=True):
-        layers = sorted(part["layer"].unique())
-        if layers[0] == 0 or len(layers) == 1:
-            first = part[part["layer"] == layers[0]]
-            matrix = first.pivot(index="row", columns="column", values="value")
-            found[int(step)] = matrix.to_numpy()
-    return found
+    frame = frame[frame["name"] != "V"]
+    layers = sorted(frame["layer"].unique())
+    if layers[0] > 0 and len(layers) > 1:
+        return {}
+    return {
+        int(step): part.pivot(index="row", columns="column", values="value").to_numpy()
+        for step, part in frame[frame["layer"] == layers[0]].groupby("step")
+    }

@@ -1,7 +1,7 @@
 """What order spectra say of models, in sentences with intervals: a run ends with them."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from manybody.papers import claims as records
 from manybody.papers.claims import Claim, Comparison
@@ -70,38 +70,44 @@ def growth(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
     return found
 
 
-def pairs(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
-    """The loss of logits cut above order 2, less that of all, where tokens were exchanged."""
+def cut(models: Sequence[Spectra], degree: int, words: str) -> list[tuple[str, Comparison]]:
+    """The loss of logits cut above a degree, less that of all, where tokens were exchanged."""
     found = []
     for one in models:
-        cut = one.at_end(one.first, "anchored excess").set_index("order")
-        if 1 in cut.index:
+        mine = one.at_end(one.first, "anchored excess").set_index("order")
+        if degree in mine.index:
             name = name_of(one, models)
-            label = f"{name}: loss of pairs alone above that of all orders"
-            found.append((name, records.above(label, *cut.loc[1, ["value", "se"]])))
+            label = f"{name}: loss of {words} above that of all orders"
+            found.append((name, records.above(label, *mine.loc[degree, ["value", "se"]])))
     return found
 
 
 def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
     """The claims of models that no paper knows; `id` is that of the figure."""
-    grown, cut = growth(models), pairs(models)
     given = {
         "half-times": (
             "M_2 comes to half of its end later than M_1",
-            [part for _, part in grown],
+            [part for _, part in growth(models)],
             "the logarithm of the ratio of their half-times is above 0",
         ),
         "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
-            [part for _, part in cut],
+            [part for _, part in cut(models, 1, "pairs alone")],
             "their loss is above that of all orders",
         ),
     }
-    half_times, alone = records.all_judged(id, given, scope(models))
+    return claims(id, models, given)
+
+
+def claims(id: str, models: Sequence[Spectra], given: Mapping[str, tuple]) -> list[Claim]:
+    """Those of a figure, with their sentences. given: as of `all_judged`, half-times and pairs
+    first."""
+    half_times, alone, *others = records.all_judged(id, given, scope(models))
     return [
         additive(f"{id}/additive", models),
-        half_times.says(GROWTH, in_words(grown, math.exp)),
-        alone.says(PAIRS, in_words(cut)),
+        half_times.says(GROWTH, in_words(growth(models), math.exp)),
+        alone.says(PAIRS, in_words(cut(models, 1, "pairs alone"))),
+        *others,
     ]
 
 

@@ -86,20 +86,19 @@ def predicted_and_seen(
         means[name] = parts[""].means_in(Sequences.open(path).tokens)
     halves = {}
     for run in clocks:
-        table = stored.CLOCKS.read(run.file())[0]
-        halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
+        if run.seed in predicted:
+            table = stored.CLOCKS.read(run.file())[0].query("step > 0")
+            halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
     losses = stored.read_losses({run.seed: run.file("losses") for run in runs})
-    curves, found = stored.learning_curves(losses), {}
-    for name in dict.fromkeys(curves["target"]):
-        mine = curves[(curves["target"] == name) & (curves["step"] > 0)]
-        seen = mine.pivot(index="step", columns="seed", values="loss").sort_index()
-        told = {
-            seed: _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
-            for seed, shares in halves.items()
-            if seed in predicted
-        }
-        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in told]
-        mean, error, count = readings.mean(list(told.values()))
+    curves, found = stored.learning_curves(losses).query("step > 0"), {}
+    for name, mine in curves.groupby("target", sort=False):
+        seen = mine.pivot(index="step", columns="seed", values="loss")
+        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in halves]
+        told = [
+            _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
+            for shares in halves.values()
+        ]
+        mean, error, count = readings.mean(told)
         half = margin(error * math.sqrt(1 + count / len(others)), count)
         found[name] = Saturation(mean, half, float(np.mean(others)), name in trained, orders[name])
     return found
@@ -118,10 +117,9 @@ def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return (each @ law.orders + free * math.log(2)) / law.length
 
 
-def _time(steps: Sequence[float], losses: Sequence[float]) -> float:
-    above = np.asarray(steps) > 0
-    losses = np.minimum(losses, math.log(2))[above]
-    return float(log_times(np.asarray(steps)[above], losses, SATURATION[0])[0])
+def _time(steps: pd.Index, losses: Sequence[float]) -> float:
+    below = np.minimum(losses, math.log(2))
+    return float(log_times(steps.to_numpy(), below, SATURATION[0])[0])
 
 
 def covered(clones: Iterable[Saturation], trained: bool) -> list[records.Comparison]:
@@ -139,20 +137,15 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     """Times seen against those predicted."""
     every = drawn[drawn["panel"].str.startswith("d")]
     rows = every.dropna(subset=["x", "y"])
-    left = len(every) - len(rows)
+    left, ends = len(every) - len(rows), (rows["x"].min(), rows["x"].max())
     for panel, label, marker, colour in KINDS:
         one = rows[rows["panel"] == panel]
         look = dict(yerr=style.factors(one["y"], one["y_err"]), color=colour, marker=marker)
         if len(one):
             style.dots(axes, one["x"], one["y"], label=label, **look)
     axes.legend(loc="lower right")
-    axes.axline(
-        *((end, end) for end in (rows["x"].min(), rows["x"].max())),
-        color="0.7",
-        linewidth=0.8,
-        linestyle="--",
-        gid="guide",
-    )
+    looks = dict(color="0.7", linewidth=0.8, linestyle="--", gid="guide")
+    axes.axline(*zip(ends, ends, strict=True), **looks)
     axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
     axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
     for axis in (axes.xaxis, axes.yaxis):

@@ -8,17 +8,11 @@ from manybody.io import tables as files
 from manybody.io.options import key
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.students import (
-    Evaluated,
-    StudentBlock,
-    StudentInputs,
-    Targets,
-    read_student,
-)
+from manybody.papers.simplicity import learning, students
+from manybody.papers.simplicity.students import Evaluated, StudentInputs, Targets
 
 
-class Block(StudentBlock, Figure):
+class Block(students.StudentBlock, Figure):
     """Losses on the clones against the epoch."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)
@@ -52,7 +46,7 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    student = read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
+    student = students.read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
     return tables_of(student, block, inputs.claims_reported_by)
 
 
@@ -78,8 +72,7 @@ def draw(tables: Tables):
     figure = style.new(1, 3.0)
     axes = figure.subplots()
     for series, curve in tables.series:
-        small = series._replace(looks=series.looks | {"markersize": 2})
-        learning.draw_curve(axes, curve, small)
+        learning.draw_curve(axes, curve, series, markersize=2)
     axes.set(
         xlabel="training epoch",
         ylabel="test loss (nats per token)",

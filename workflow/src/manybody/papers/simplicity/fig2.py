@@ -2,6 +2,10 @@
 
 Ends of runs and lengths of plateaus are judged as they are, shares of runs by exact tests
 (many-body, section 6).
+
+Numbers that are not points of a panel have a panel of their own in the table: `lines`, `shares`
+(f_k of the Hamiltonian), `escapes` (x: layer, y: epoch at which it has moved, empty if it has not),
+`plateaus` (x: order, y: epochs on its line), `gap` (y: share of the last gap that is closed).
 """
 
 import math
@@ -10,11 +14,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 
+import numpy as np
 import pandas as pd
 
 from manybody.papers import style
 from manybody.papers.claims import STRICT, Claim, Comparison, above, near
-from manybody.papers.simplicity import staircase, staircase_panels as panels
+from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
     CLOSED,
     EXACT,
@@ -24,6 +29,7 @@ from manybody.papers.simplicity.staircase import (
     Group,
     Inputs,
     Line,
+    Lines,
     Staircase,
     closed,
 )
@@ -31,6 +37,13 @@ from manybody.papers.simplicity.staircase import (
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
+APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
+WIDE = 4  # columns of ends whose names fit beside each other
+CLOSES = f"{CLOSED[0]:.0%} of the last gap closed"
+DOT = dict(marker="o", markersize=3, gid="moved")
+CROSS = dict(marker="x", markersize=4, gid="guide")
+RING = DOT | dict(markersize=7, markerfacecolor="none", color="black", linestyle="")
+GROUND = dict(marker="s", markersize=8, color="0.87", linestyle="")
 
 
 class Block(staircase.StaircaseBlock):
@@ -40,15 +53,37 @@ class Block(staircase.StaircaseBlock):
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """All runs, their lines, classes and plateaus."""
     found = staircase.read(inputs)
-    moved = found.deepest.runs[found.deepest.chosen].displacement
+    return style.Tables(style.gathered([*_rows(found)]), found)
+
+
+def _rows(found: Staircase) -> Iterator[pd.DataFrame]:
+    """Losses and ends (x is the column) of all runs, layers of one of them, then the numbers of no
+    panel."""
+    lines, shown = found.lines, found.deepest.chosen
+    for group in found.networks:
+        for seed, run in group.runs.items():
+            curve = (run.curve[column] for column in ("epoch", "loss", "loss_se"))
+            yield style.points("a", group.label, seed, *curve)
+    for column, group in enumerate(found.groups):
+        for seed, run in group.runs.items():
+            error = run.curve["loss_se"].iloc[-1]
+            yield style.points("b", group.label, seed, [column], [run.end], error)
+    moved = found.deepest.runs[shown].displacement
     moved = moved[moved.index > 0]  # zero has no place on a log axis
-    layers = [
-        style.points("c", f"layer {layer}", found.deepest.chosen, moved.index, moved[layer])
-        for layer in moved.columns
-    ]
-    ends = panels.ends("b", found.groups)
-    drawn = [*panels.losses("a", found.networks), *ends, *layers, *panels.numbers(found)]
-    return style.Tables(style.gathered(drawn), found)
+    for layer in moved.columns:
+        yield style.points("c", f"layer {layer}", shown, moved.index, moved[layer])
+    for line in lines.all:
+        yield style.points("lines", line.name, "", [math.nan], [line.loss], line.error)
+    yield style.points("lines", CLOSES, "", [math.nan], [lines.edge])
+    yield style.points("shares", "f_k", "", range(1, len(found.shares) + 1), found.shares)
+    for group in found.groups:
+        for seed, run in group.runs.items():
+            moved = run.escapes().replace(math.inf, math.nan)
+            yield style.points("escapes", group.label, seed, moved.index, moved)
+            yield style.points("gap", group.label, seed, [math.nan], [lines.fraction(run.end)])
+            for line in lines.under:
+                series = f"{group.label} on the {line.order}-body line"
+                yield style.points("plateaus", series, seed, [line.order], [run.dwell(line.loss)])
 
 
 def _lines(found: Staircase) -> Iterator[Comparison]:
@@ -58,7 +93,7 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
         gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
         label = f"{upper.name} less {lower.name}"
         yield above(label, gap, error, deviations=STRICT)
-    for low, high in pairwise(found.lines.fits):
+    for low, high in pairwise(found.lines.all[1:-1]):
         yield above(f"training set: {low.name} less {high.name}", low.train - high.train, 0.0)
 
 
@@ -206,16 +241,81 @@ def draw_in(figure, tables: style.Tables, letters: str = "abc", name: str = "") 
     orders = ", ".join(map(str, range(1, len(found.shares) + 1)))
     title = f"{name}{found.sizes}; shares of orders {orders}: {shares}"
     figure.suptitle(title, x=0.01, ha="left")
-    panels.draw_losses(losses, found.networks, found.lines)
-    losses.set(xlabel="training epoch", ylabel=panels.LOSS)
+    _draw_losses(losses, found.networks, found.lines)
     ends.sharey(losses)
-    panels.draw_ends(ends, found.groups, found.lines)
-    ends.tick_params(labelleft=False)
+    _draw_ends(ends, found.groups, found.lines)
     _draw_displacements(layers, tables.drawn)
     titles = "losses of all runs", "their ends", f"layers, n = {found.deepest.layers}"
     for axes, letter, title in zip((losses, ends, layers), letters, titles, strict=True):
         axes.set_title(f"({letter}) {title}")
-    panels.legend_of_ends(figure, losses.get_legend_handles_labels()[0])
+    marks = {"median run, thick": RING, CLOSES: GROUND}
+    handles = losses.get_legend_handles_labels()[0]
+    handles += [style.mark(label, **looks) for label, looks in marks.items()]
+    looks = dict(ncols=len(handles), columnspacing=1.2)
+    figure.legend(handles=handles, loc="outside lower center", **looks)
+
+
+def _draw_losses(axes, groups: Sequence[Group], lines: Lines) -> None:
+    """Loss curves of all seeds, the chosen one of each group thick, and the reference lines."""
+    _draw_lines(axes, lines)
+    for group in groups:
+        count, colour = len(group.runs), _order_colour(group.layers + 1)
+        named = f"{group.label} ({count} seed{'s' if count > 1 else ''})"
+        for seed, run in group.runs.items():
+            looks = dict(linewidth=0.7, alpha=0.7)
+            if seed == group.chosen:
+                looks = dict(linewidth=1.8, zorder=3, label=named)
+            axes.plot(run.curve["epoch"], run.curve["loss"], color=colour, **looks)
+    axes.set(xlim=(0, None), xlabel="training epoch", ylabel="held-out loss (nats per token)")
+
+
+def _draw_lines(axes, lines: Lines) -> None:
+    """The reference lines; the axis of losses, from below the lowest to above the highest."""
+    for line in lines.all:
+        dashes = ":" if line == lines.truth else "--"
+        axes.axhline(line.loss, color=_line_colour(line, lines), linestyle=dashes, linewidth=1.0)
+    values = [line.loss for line in lines.all]
+    pad = 0.06 * (max(values) - min(values)) or 0.01
+    axes.set_ylim(min(values) - pad, max(values) + pad)
+
+
+def _line_colour(line: Line, lines: Lines) -> str:
+    """Black for the true conditionals, grey for single sites, else the order's colour."""
+    if line == lines.truth:
+        return "black"
+    return "0.55" if line.order == 1 else _order_colour(line.order)
+
+
+def _order_colour(order: int) -> str:
+    """The colour of an order, of its fit, and of the networks that reach no higher one."""
+    return style.ORDERS.get(order, style.ORDERS[6])
+
+
+def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
+    """Final losses, a column of points for each group; the lines with their names and values.
+
+    In a column runs stand in the order of their seeds, the chosen one ringed; those that diverged
+    are crosses on the upper edge. Where most of the last gap is closed the ground is grey.
+    """
+    _draw_lines(axes, lines)
+    if math.isfinite(lines.edge):
+        axes.axhspan(lines.truth.loss, lines.edge, color=GROUND["color"], linewidth=0, zorder=0)
+    for column, group in enumerate(groups):
+        count, colour = len(group.runs), _order_colour(group.layers + 1)
+        places = column + 0.8 * ((np.arange(count) + 0.5) / count - 0.5)
+        for place, (seed, run) in zip(places, group.runs.items(), strict=True):
+            finite = math.isfinite(run.end)
+            looks = dict(clip_on=False, color=colour) | (DOT if finite else CROSS)
+            axes.plot(place, run.end if finite else axes.get_ylim()[1], **looks)
+            if finite and seed == group.chosen:
+                axes.plot(place, run.end, **RING)
+    wide = len(groups) <= WIDE
+    names = [group.label.replace(", ", "\n") if wide else group.label for group in groups]
+    axes.set_xticks(range(len(groups)), names, rotation=0 if wide else 90)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.tick_params(labelleft=False)
+    labels = [(f"{x.name} {x.loss:.4f}", x.loss, _line_colour(x, lines)) for x in lines.all]
+    style.label_right(axes, labels, APART)
 
 
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
@@ -225,13 +325,14 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
         axes.plot(curve["x"], curve["y"], color=colour)
         ends.append((layer, float(curve["y"].iloc[-1]), colour))
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0, gid="guide")
-    axes.set(xlim=(0, None), yscale="log")
-    axes.set(xlabel="training epoch", ylabel="mean square displacement")
-    style.label_right(axes, ends, panels.APART)
+    axes.set(xlim=(0, None), xlabel="training epoch")
+    axes.set(yscale="log", ylabel="mean square displacement")
+    style.label_right(axes, ends, APART)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
     recipes = dict.fromkeys(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
+    source = inputs.source
     return (
         "Stacked layers of factored attention climb down the orders of interaction.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "
@@ -239,6 +340,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
         "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
         "layers' matrices; above the grey line a layer has moved.\n\n"
-        f"{inputs.made()}; the deepest network by {' or '.join(recipes)}. Shares of orders are "
-        "those of the logits' variance at high temperature.\n"
+        f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
+        f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
+        f"network by {' or '.join(recipes)}. Shares of orders are those of the logits' variance at "
+        "high temperature.\n"
     )

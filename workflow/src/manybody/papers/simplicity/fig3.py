@@ -14,21 +14,8 @@ from manybody.measure.intervals import ERRORS
 from manybody.models import labels
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import answers, learning
-from manybody.papers.simplicity.students import (
-    DRIFT,
-    Chains,
-    CloneTarget,
-    Evaluated,
-    Evaluation,
-    Pair,
-    Run,
-    StudentBlock,
-    StudentInputs as Inputs,
-    Test,
-    agreement,
-    read_evaluated,
-)
+from manybody.papers.simplicity import answers, learning, students
+from manybody.papers.simplicity.students import Chains, Evaluated, StudentInputs as Inputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
 TITLES = {"a": "generators on test text", "b": "their chains", "c": "student on clones"}
@@ -39,9 +26,9 @@ R_HAT = "R-hat"  # in the table: split R-hat of the chains of panel b, at the la
 class PairedChains(Options):
     """Clones of one generator from text and from noise, which agree if they are its samples."""
 
-    evaluation: Evaluation = key("Evaluation of the generator, one of the figure's.")
-    text: CloneTarget = key("Its target of chains from test sequences.")
-    noise: CloneTarget = key("Its target of chains from unigram noise.")
+    evaluation: refers("evaluations") = key("Evaluation of the generator, one of the figure's.")
+    text: students.CloneTarget = key("Its target of chains from test sequences.")
+    noise: students.CloneTarget = key("Its target of chains from unigram noise.")
 
     def misfits(self, config):
         evaluation = config.evaluations[self.evaluation]
@@ -56,20 +43,28 @@ class PairedChains(Options):
             )
 
 
-class Block(StudentBlock, Figure):
+class Block(students.StudentBlock, Figure):
     """The generators' quality, their chains' scores, two sweeps compared."""
 
-    evaluation: Evaluation = key("Evaluation of the student of panel c.")
-    seeds: list[Run] = key("Runs that are read; panel c draws the first.", None, min_length=1)
-    generators: list[Evaluation] = key("Evaluations of the generators from low to high order.")
-    wide_generator: Evaluation = key("Evaluation of a low-order generator of high quality.", None)
-    test: Test = key("Target of test text in the generators' evaluations.")
+    evaluation: refers("evaluations") = key("Evaluation of the student of panel c.")
+    seeds: list[students.Run] = key(
+        "Runs that are read; panel c draws the first.", None, min_length=1
+    )
+    generators: list[refers("evaluations")] = key(
+        "Evaluations of the generators from low to high order."
+    )
+    wide_generator: refers("evaluations") = key(
+        "Evaluation of a low-order generator of high quality.", None
+    )
+    test: students.Test = key("Target of test text in the generators' evaluations.")
     chains: list[refers("clones")] = key("Clones whose scores panel b draws.")
     twins: list[PairedChains] = key(
         "Clones of one generator from text and from noise, which agree if they are samples of it.",
         [],
     )
-    pairs: list[Pair] = key("Pairs of targets, the same chains at two sweeps, for panel c.")
+    pairs: list[students.Pair] = key(
+        "Pairs of targets, the same chains at two sweeps, for panel c."
+    )
 
     def misfits(self, config):
         for number, paired in enumerate(self.twins):
@@ -86,7 +81,7 @@ Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour and l
 
 @dataclass(frozen=True)
 class Tables:
-    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim.
+    """The rows that are drawn, also by panel and curve; statements with comparisons, by claim.
 
     said: of the test losses a sentence, and what it names. falling: generators whose loss on test
     text still falls.
@@ -95,7 +90,7 @@ class Tables:
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
     scope: str
-    parts: dict[str, list[records.Comparison]]
+    statements: dict[str, tuple]
     said: tuple[str, list[str]]
     falling: list[str]
 
@@ -103,7 +98,7 @@ class Tables:
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses of generators and of a student, scores of chains; of each evaluation one run."""
     runs = [*inputs.runs, *inputs.generators]
-    evaluated = read_evaluated(runs, inputs.clones, corpus=inputs.corpus)
+    evaluated = students.read_evaluated(runs, inputs.clones, corpus=inputs.corpus)
     found: dict[str, Evaluated] = {}
     for run, tested in zip(runs, evaluated, strict=True):
         found.setdefault(run.evaluation, tested)
@@ -119,39 +114,62 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         "b": [_score(one) for one in shown],
         "c": [*_sweeps(student, block)],
     }
-    generators = [
-        (labels.generator(run.about["description"]), run) for run in map(runs.get, block.generators)
-    ]
-    judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
+    generators = [runs[name] for name in block.generators]
+    last = [(_name(run), _last(run, block.test)) for run in generators]
+    judged = [(one, sweep) for one in shown for sweep in sorted({min(20, one.end), one.end})]
+    statements = {  # statement, comparisons, rule, and where the paper has it, if it does
+        "quality": (
+            "A generator of higher order is better, and BERT is best",
+            [*_better(last)],
+            "its loss on the same test sequences is lower by three standard errors",
+            "figure 3a",
+        ),
+        "settled": (
+            "The chains' scores settle",
+            [one.settled(sweep) for one, sweep in judged],
+            f"the score moves by less than {students.DRIFT:.0%} of its total change in the last "
+            "quarter of the sweeps",
+            "figure 3b",
+        ),
+        "sweeps": (
+            "The losses on clones of 20 and of 70 sweeps are the same",
+            [*_same_losses(student, block)],
+            f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
+            "figure 3c",
+        ),
+        "samples": (
+            "The clones are samples of their models",
+            _samples(runs, chains, block, judged),
+            f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start is left, chains from "
+            "text and from noise do not differ by two standard errors",
+        ),
+        "new-text": (
+            "The test text that chains start from is new to the models",
+            _verbatim(chains),
+            f"less than {VERBATIM:.0%} of its blocks stand in the training text",
+        ),
+    }
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
         labels.scale(student.about, 1),
-        {
-            "quality": [*_better(generators, block.test)],
-            "settled": [one.settled(sweep) for one, sweep in judged],
-            "sweeps": [*_same_losses(student, block)],
-            "samples": _samples(runs, chains, block, judged),
-            "new-text": _verbatim(chains),
-        },
-        _apart(generators, block.test),
-        [name for name, run in generators if _falls(run, block.test)],
+        statements,
+        _apart(last),
+        [_name(run) for run in generators if _falls(run, block.test)],
     )
 
 
-def _end(chains: Chains) -> int:
-    return int(chains.trace["sweep"].max())
+def _name(run: Evaluated) -> str:
+    return labels.generator(run.about["description"])
 
 
 def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
     """Losses of generators on test text."""
-    wide = block.wide_generator
-    for name in [*block.generators, *([wide] if wide else [])]:
-        description = runs[name].about["description"]
-        label, colour = labels.generator(description), style.generator_colour(description)
-        if name == wide:
-            label += f", rank {description.get('rank') or 'full'}"
-        looks = {"label": label, "color": colour, "linestyle": "--" if name == wide else "-"}
+    for name in block.of_generators:
+        description, label, line = runs[name].about["description"], _name(runs[name]), "-"
+        if name == block.wide_generator:
+            label, line = f"{label}, rank {description.get('rank') or 'full'}", "--"
+        looks = dict(label=label, color=style.generator_colour(description), linestyle=line)
         yield _losses("a", runs[name], block.test, label), looks
 
 
@@ -167,7 +185,7 @@ def _score(one: Chains) -> Curve:
     description = one.about["generator"]["description"]
     named = labels.generator(description), one.about["chain_seed"]
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
-    mixing = style.points(R_HAT, *named, [_end(one)], [rhat_of(one.trace)])
+    mixing = style.points(R_HAT, *named, [one.end], [rhat_of(one.trace)])
     looks = {"label": named[0], "color": style.generator_colour(description)}
     return pd.concat([style.points("b", *named, *numbers), mixing]), looks
 
@@ -182,21 +200,19 @@ def _sweeps(student: Evaluated, block: Block) -> Iterator[Curve]:
             yield rows, {"label": sweeps, "color": style.colour(document), "linestyle": line}
 
 
-def _better(generators: list[tuple[str, Evaluated]], test: str) -> Iterator[records.Comparison]:
+def _better(last: list[tuple[str, pd.DataFrame]]) -> Iterator[records.Comparison]:
     """Losses on test text, of each generator less that of the next, paired by sequence."""
-    for (worse, one), (better, other) in pairwise(generators):
-        difference = files.paired_difference(_last(other, test), _last(one, test))
+    for (worse, one), (better, other) in pairwise(last):
+        difference = files.paired_difference(other, one)
         label = f"test loss of {worse} less that of {better}"
         yield records.above(label, *difference, deviations=records.STRICT)
 
 
-def _apart(generators: list[tuple[str, Evaluated]], test: str) -> tuple[str, list[str]]:
+def _apart(last: list[tuple[str, pd.DataFrame]]) -> tuple[str, list[str]]:
     """A sentence on the losses on test text above that of the last generator, and its numbers."""
-    *others, (best, run) = generators
-    last = _last(run, test)
+    *others, (best, least) = last
     apart = [
-        (name, records.above("", *files.paired_difference(last, _last(one, test))))
-        for name, one in others
+        (name, records.above("", *files.paired_difference(least, one))) for name, one in others
     ]
     return f"The test loss above that of {best}, in nats a token, is {{}}.", answers.in_words(apart)
 
@@ -223,7 +239,7 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[recor
         tested |= {name: chains[name] for name in clones}
         losses = tuple(_last(run, name) for name in names)
         both, sweep = (chains[name] for name in clones), run.targets[paired.text]["sweep"]
-        agreements += agreement(*both, losses, sweep)
+        agreements += students.agreement(*both, losses, sweep)
     left = [one.forgotten(sweep) for one, sweep in judged]
     return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
@@ -247,41 +263,9 @@ def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
 
 
-STATEMENTS = {  # by name the statement, its rule, and where the paper has it, if it does
-    "quality": (
-        "A generator of higher order is better, and BERT is best",
-        "its loss on the same test sequences is lower by three standard errors",
-        "figure 3a",
-    ),
-    "settled": (
-        "The chains' scores settle",
-        f"the score moves by less than {DRIFT:.0%} of its total change in the last "
-        f"quarter of the sweeps",
-        "figure 3b",
-    ),
-    "sweeps": (
-        "The losses on clones of 20 and of 70 sweeps are the same",
-        f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
-        "figure 3c",
-    ),
-    "samples": (
-        "The clones are samples of their models",
-        f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
-        f"is left, chains from text and from noise do not differ by two standard errors",
-    ),
-    "new-text": (
-        "The test text that chains start from is new to the models",
-        f"less than {VERBATIM:.0%} of its blocks stand in the training text",
-    ),
-}
-
-
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
-    given = {
-        name: (words, tables.parts[name], *said) for name, (words, *said) in STATEMENTS.items()
-    }
-    quality, *others = records.all_judged("simplicity/fig3", given, tables.scope)
+    quality, *others = records.all_judged("simplicity/fig3", tables.statements, tables.scope)
     return [quality.says(*tables.said), *others]
 
 

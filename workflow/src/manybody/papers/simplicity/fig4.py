@@ -6,29 +6,18 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.io.options import Condition, given, key, other_than
+from manybody.io.options import Condition, given, key, other_than, refers
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION, saturations
-from manybody.papers.simplicity import comparison, learning
-from manybody.papers.simplicity.students import (
-    Evaluated,
-    Evaluation,
-    Kept,
-    StudentBlock,
-    StudentInputs as Inputs,
-    Target,
-    Targets,
-    Test,
-    read_evaluated,
-    read_student,
-)
+from manybody.papers.simplicity import comparison, learning, students
+from manybody.papers.simplicity.students import Evaluated, StudentInputs as Inputs, Target, Targets
 
 STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
 
 
-class Block(StudentBlock, Figure):
+class Block(students.StudentBlock, Figure):
     """Losses on the clones against the step, accuracy, and late losses."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)
@@ -37,11 +26,11 @@ class Block(StudentBlock, Figure):
     )
     wide: Target = key("Target whose low-order generator is as good as the highest's.", None)
     norm: Targets = key("The ladder by the norm score.", [])
-    generators: list[Evaluation] = key(
+    generators: list[refers("evaluations")] = key(
         "Evaluations of the generators, whose losses must be equal where orders are compared.", []
     )
-    test: Test = key("Target of test text in the generators' evaluations.", None)
-    late_steps: list[Kept] = key("Checkpoints of panel c, early to late.", min_length=2)
+    test: students.Test = key("Target of test text in the generators' evaluations.", None)
+    late_steps: list[students.Kept] = key("Checkpoints of panel c, early to late.", min_length=2)
     conditions = (
         Condition("test", given, {"generators": other_than([])}, expected="a target of theirs"),
     )
@@ -66,8 +55,8 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves, times of saturation, and comparisons of clones."""
-    student = read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
-    return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
+    student = students.read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
+    return tables_of(student, students.read_evaluated(inputs.generators, inputs.clones), block)
 
 
 def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:

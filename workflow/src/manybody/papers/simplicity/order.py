@@ -29,6 +29,7 @@ from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clone
 
 HALF = 0.5  # of what there is to learn, at the times that are drawn
 LIKE = 0.05  # chance below which the log-linear form is refused
+GROUPS = ("ladder", "lengths", "nested", "alone", "controls")  # of cells
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
 FACTORS = (0.1, 0.3, 1, 3, 10, 30)
 LENGTHS = (style.ORDERS[2], style.ORDERS[4], style.ORDERS[6])  # colours
@@ -75,19 +76,15 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        groups = dict(
-            ladder=block.ladder, lengths=block.lengths, nested=block.nested, alone=block.alone,
-            controls=block.controls,
-        )  # fmt: skip
         clocks = {
             group: {
                 one.label: [
                     needed.Clock(source=one.source, model=one.model, seed=seed)
                     for seed in one.seeds
                 ]
-                for one in cells
+                for one in getattr(block, group)
             }
-            for group, cells in groups.items()
+            for group in GROUPS
         }
         runs, sources = [], {}
         if block.clones:
@@ -151,6 +148,11 @@ class Found(NamedTuple):
     clones: dict[str, Saturation]
     spectrum: spectra.Spectra | None
     bounds: dict[str, list[text_bounds.Bound]]
+
+    @property
+    def laws(self) -> list[Estimate]:
+        """What an order costs in each law of the ladder, at half."""
+        return [one for one in self.estimates if one.group == "ladder" and one.left == HALF]
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
@@ -240,28 +242,29 @@ def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
 
 
 def _rows(found: Found) -> Iterator[pd.DataFrame]:
-    half = found.times[found.times["left"] == HALF]
-    equal = [
-        one.label for one in found.estimates if one.equal and one.group in ("ladder", "lengths")
-    ]
-    for cell in dict.fromkeys(equal):
-        mine = half[half["cell"] == cell]
+    at_half = found.times[found.times["left"] == HALF]
+    equal = [one for one in found.estimates if one.equal and one.group in ("ladder", "lengths")]
+    for cell in dict.fromkeys(one.label for one in equal):
+        mine = at_half[at_half["cell"] == cell]
         for reached, part in mine.groupby("reached"):
             series = cell if reached else f"{cell}, not reached"
             yield style.points("a", series, part["student"], part["order"], part["time"])
         medians = mine.groupby("order").agg({"time": "median", "reached": "mean"})
         medians = medians["time"].where(medians["reached"] > 0.5)  # else it is only a bound
         yield style.points("a, median", cell, "all", medians.index, medians)
-    beta = found.ladder.beta
-    laws = [one for one in found.estimates if one.group == "ladder" and one.left == HALF]
+    beta, costs = found.ladder.beta, {}
     if "information" in beta:
-        for one in laws:
+        costs["all laws of the ladder"] = found.ladder.of("order")
+        for one in found.laws:
             yield style.points("c", "laws", one.label, [one.x], [math.exp(one.value)], one.half)
-        x = np.geomspace(min(one.x for one in laws), max(one.x for one in laws), 2)
+        x = np.geomspace(min(one.x for one in found.laws), max(one.x for one in found.laws), 2)
         line = np.exp(beta["order"] - beta["information"] * np.log(x))
         yield style.points("c", "log-linear fit", "all", x, line)
-    for row, (label, one) in enumerate(_costs(found).items()):
-        yield style.points("b", label, "all", [row], [math.exp(one[0])], one[2])
+    for one in found.estimates:
+        if one.equal or one.what != "order":
+            costs[one.name] = one.value, one.error, one.half
+    for row, (label, (value, _, half)) in enumerate(costs.items()):
+        yield style.points("b", label, "all", [row], [math.exp(value)], half)
     for name, one in found.clones.items():
         panel = "d, trained" if one.trained else "d"
         yield style.points(panel, name, "all", [math.exp(one.told)], [math.exp(one.seen)], one.half)
@@ -272,17 +275,6 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
         for k in found.spectrum.orders:
             one = found.spectrum.half_time(seed, k)
             yield style.points("half-times", f"M_{k}", seed, [k + 1], [one.step], one.error)
-
-
-def _costs(found: Found) -> dict[str, tuple[float, float, float]]:
-    """The estimates of panel b by their names: at equal information, and by all of the ladder."""
-    named = {}
-    if "information" in found.ladder.beta:
-        named["all laws of the ladder"] = found.ladder.of("order")
-    for one in found.estimates:
-        if one.equal or one.what != "order":
-            named[one.name] = one.value, one.error, one.half
-    return named
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -300,12 +292,16 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             if (one.equal if equal else one.left == HALF)
         ]
 
-    several = "information" in found.ladder.beta
-    value, error, half = found.ladder.exchange() if several else [math.nan] * 3
-    chance, degrees = found.chance or (math.nan, 0)
-    vague = any(
-        one.half > WIDEST for one in found.estimates if one.group == "ladder" and one.left == HALF
-    )
+    exchange, linear, alone = [], [], []
+    if "information" in found.ladder.beta:
+        value, error, half = found.ladder.exchange()
+        exchange = [records.above("log r*", value, error, math.log(2), half=half)]
+        alone = parts(records.above, "order", "ladder")
+    if found.chance:
+        chance, degrees = found.chance
+        vague = chance > LIKE and any(one.half > WIDEST for one in found.laws)
+        label, why = f"chance, {degrees} degrees of freedom", "a law's interval is wider" * vague
+        linear = [records.above(label, chance, 0.0, LIKE, unusable=why)]
     given = {
         "equal-information": (
             "At equal information a term of higher order is learned later",
@@ -314,27 +310,17 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         ),
         "order-alone": (
             "Terms are learned in the sequence of their orders, whatever they tell",
-            parts(records.above, "order", "ladder") if several else [],
+            alone,
             later,
         ),
         "exchange": (
             EXCHANGE,
-            [records.above("log r*", value, error, math.log(2), half=half)] if several else [],
+            exchange,
             "log r* is above log 2",
         ),
         "log-linear": (
             "log t is linear in the order and in the log of the information",
-            [
-                records.above(
-                    f"chance, {degrees} degrees of freedom",
-                    chance,
-                    0.0,
-                    LIKE,
-                    unusable="a law's interval is wider" if vague and chance > LIKE else "",
-                )
-            ]
-            if found.chance
-            else [],
+            linear,
             f"deviations as large have a chance above {LIKE:g}, where the interval of each law is "
             "within a factor of two either way",
         ),

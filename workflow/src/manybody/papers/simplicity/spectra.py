@@ -80,8 +80,8 @@ class Spectra:
         table = self.runs[seed]
         found = table[(table["quantity"] == quantity) & (table["order"] == order)]
         left_out = found["state"].isin(["no spectrum yet", "suspect"])
-        kept = found["state"] == "suspect" if suspect else ~left_out
-        return found[kept].sort_values("step", ignore_index=True)
+        kept = found[found["state"] == "suspect" if suspect else ~left_out]
+        return kept.sort_values("step", ignore_index=True)
 
     def end(self, seed: int, quantity: str, order: int) -> pd.Series:
         """The row of the last checkpoint."""
@@ -139,12 +139,6 @@ def read(keys: Iterable[Spectrum]) -> list[Spectra]:
     for key in keys:
         found.setdefault(key.spectrum, {})[key.seed] = tables.SPECTRA.read(key.file())
     return [Spectra(runs) for runs in found.values()]
-
-
-def later(one: Spectra) -> list[Comparison]:
-    """Half-times of successive orders, which must rise."""
-    pairs = itertools.pairwise(one.orders)
-    return [half_time_ratio(one, *pair, f"{one.short}: ") for pair in pairs]
 
 
 def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comparison:

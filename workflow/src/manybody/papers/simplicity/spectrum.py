@@ -5,8 +5,7 @@ choice of contexts.
 """
 
 import itertools
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -103,41 +102,32 @@ def tables_of(
 def claims(tables: Tables) -> list[records.Claim]:
     """The sequence of the orders, and what the loss needs."""
     students = tables.students
-    above_all = "above that of all orders"
-    pairs, triples = [], []
-    for one in students:
-        found = one.at_end(one.first, "anchored excess").set_index("order")[["value", "se"]]
-        if {1, 2} <= {*found.index}:
-            label = f"{one.short}: loss of pairs alone {above_all}"
-            pairs.append(records.above(label, *found.loc[1], deviations=records.STRICT))
-            label = f"{one.short}: loss of orders up to 3 {above_all}"
-            triples.append(records.near(label, *found.loc[2], 0, SAME))
+    pairs, triples = (
+        [part for _, part in answers.cut(students, degree, words)]
+        for degree, words in ((1, "pairs alone"), (2, "orders up to 3"))
+    )
     given = {
         "half-times": (
             "M_k comes to half of its end in the order of k",
-            [part for one in students for part in spectra.later(one)],
+            [
+                spectra.half_time_ratio(one, *orders, f"{one.short}: ")
+                for one in students
+                for orders in itertools.pairwise(one.orders)
+            ],
             "the half-time of the next order is later",
         ),
         "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
-            pairs,
-            f"their loss is {above_all} by three standard errors",
+            [replace(part, deviations=records.STRICT) for part in pairs],
+            "their loss is above that of all orders by three standard errors",
         ),
         "triples": (
             "Orders up to 3 have the loss of all orders",
-            triples,
+            [replace(part, region=(-SAME, SAME)) for part in triples],
             f"their losses differ by less than {SAME} nats per token",
         ),
     }
-    half_times, alone, up_to_3 = records.all_judged(
-        "simplicity/spectrum", given, answers.scope(students)
-    )
-    return [
-        answers.additive("simplicity/spectrum/additive", students),
-        half_times.says(answers.GROWTH, answers.in_words(answers.growth(students), math.exp)),
-        alone.says(answers.PAIRS, answers.in_words(answers.pairs(students))),
-        up_to_3,
-    ]
+    return answers.claims("simplicity/spectrum", students, given)
 
 
 @style.in_house_style

@@ -1,7 +1,7 @@
 """The order spectrum against exact truth: a network trained on samples of a known Hamiltonian."""
 
 import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -61,23 +61,14 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Spectra by role; held-out losses above that of the true conditionals; what is drawn.
+class Found(NamedTuple):
+    """The student; the degrees of the true conditionals in the context, one less than orders."""
 
-    excess: of the student at the last checkpoint, in nats a token. degrees: those of the true
-    conditionals in the context, one less than their orders.
-    """
-
-    drawn: pd.DataFrame
-    truth: spectra.Spectra
     student: spectra.Spectra
-    pairs: spectra.Spectra
-    excess: float
     degrees: range
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
     runs = [readings.read_run(run.file())[1] for run in inputs.runs]
     return tables_of(*spectra.read(inputs.spectra), runs)
@@ -89,7 +80,7 @@ def tables_of(
     student: spectra.Spectra,
     pairs: spectra.Spectra,
     runs: list[pd.DataFrame],
-) -> Tables:
+) -> style.Tables:
     """The tables of these spectra, and of the held-out losses of their runs."""
     entropy = runs[0]["loss"].iloc[-1]
     degrees = range(1, models.about(truth.about["description"]).order)
@@ -104,39 +95,38 @@ def tables_of(
             style.points(panel, f"{name}, truth", 0, last, [true]),
         ]
         if panel == "a":
-            drawn = estimate.end(estimate.first, "W", d)
+            drawn, paired = (one.end(one.first, "W", d) for one in (estimate, pairs))
             given = last, [drawn["share"]], drawn["share_se"]
             parts.append(style.points("a", f"{name}, truth from draws", 0, *given))
-            parts.append(style.points("a", f"{name}, pairs", 0, last, [share(pairs, d)]))
+            parts.append(style.points("a", f"{name}, pairs", 0, last, [paired["share"]]))
         else:
             half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
             parts.append(style.points("b", f"{name}, half-time", first, [half], [height]))
     seen = runs[2][runs[2]["step"] > 0]
-    excess, apart = (runs[which]["loss"].iloc[-1] - entropy for which in (2, 3))
+    apart = runs[3]["loss"].iloc[-1] - entropy
     parts += [
         style.points("c", short, first, seen["step"], seen["loss"] - entropy),
         style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
-    return Tables(style.gathered(parts), truth, student, pairs, float(excess), degrees)
+    return style.Tables(style.gathered(parts), Found(student, degrees))
 
 
-def share(one: spectra.Spectra, degree: int) -> float:
-    """W_d / Var g at the last checkpoint of the first run."""
-    return float(one.end(one.first, "W", degree)["share"])
-
-
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """A network comes to the spectrum of the truth that it learns, a model of pairs does not."""
-    student, truth = tables.student, tables.truth
-    true = {d: share(truth, d) for d in tables.degrees}
+    student, degrees = tables.found
+
+    def end(panel: str, series: str) -> float:
+        return float(style.series(tables.drawn, panel, series)["y"].iloc[-1])
+
     label = f"{student.short}: loss above the truth's"
-    parts = [records.below(label, tables.excess, 0.0, NEAR)]
-    for d, expected in true.items():
-        label = f"share of order {d + 1}, {student.short} less truth"
-        parts.append(records.near(label, share(student, d) - expected, 0.0, 0.0, SHARES))
+    parts, apart = [records.below(label, end("c", student.short), 0.0, NEAR)], []
+    for order in (f"order {d + 1}" for d in degrees):
+        true = end("a", f"{order}, truth")
+        label, share = f"share of {order}, {student.short} less truth", f"{order}, {student.short}"
+        parts.append(records.near(label, end("a", share) - true, 0.0, 0.0, SHARES))
+        apart.append(abs(end("a", f"{order}, pairs") - true))
     label = "largest difference of a share, model of pairs and truth"
-    apart = max(abs(share(tables.pairs, d) - expected) for d, expected in true.items())
-    parts.append(records.above(label, apart, 0.0, SHARES))
+    parts.append(records.above(label, max(apart), 0.0, SHARES))
     return [
         records.judged(
             "simplicity/spectrum_truth/shares",
@@ -151,32 +141,27 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Shares of the orders, M_k with half-times, and the loss, all along training."""
+    drawn, (student, degrees) = tables.drawn, tables.found
     figure = style.new(2, 3.0)
     shares, growth, losses = figure.subplots(1, 3)
-    for d in tables.degrees:
+    for d in degrees:
         name, colour = f"order {d + 1}", spectra.COLOURS[d]
-        _draw_curve(shares, tables, "a", name, colour)
-        _draw_curve(growth, tables, "b", f"M_{d}", colour)
-        estimated, pairs, half = (
-            style.series(tables.drawn, panel, series)
-            for panel, series in (
-                ("a", f"{name}, truth from draws"),
-                ("a", f"{name}, pairs"),
-                ("b", f"M_{d}, half-time"),
-            )
-        )
-        errors = estimated["y_err"]
-        _beside(shares, estimated, 1, marker="o", yerr=errors, color=colour)
-        _beside(shares, pairs, 1 + d, color=colour)
+        for axes, panel, said in ((shares, "a", name), (growth, "b", f"M_{d}")):
+            curve = style.series(drawn, panel, f"{said}, {student.short}")
+            axes.plot(curve["x"], curve["y"], color=colour)
+            true = style.series(drawn, panel, f"{said}, truth")["y"].iloc[0]
+            axes.axhline(true, color=colour, linestyle="--", linewidth=0.8, zorder=1)
+        estimated = style.series(drawn, "a", f"{name}, truth from draws")
+        _beside(shares, estimated, 1, marker="o", yerr=estimated["y_err"], color=colour)
+        _beside(shares, style.series(drawn, "a", f"{name}, pairs"), 1 + d, color=colour)
+        half = style.series(drawn, "b", f"M_{d}, half-time")
         growth.plot(half["x"], half["y"], "D", color=colour, markersize=4)
-    seen, pairs = (
-        style.series(tables.drawn, "c", name) for name in (tables.student.short, "pairs")
-    )
+    seen = style.series(drawn, "c", student.short)
     losses.plot(seen["x"], seen["y"], color="0.3")
     losses.axhline(NEAR, color="0.8", linewidth=0.8, zorder=0, gid="guide")
-    _beside(losses, pairs, 1, color="0.3")
+    _beside(losses, style.series(drawn, "c", "pairs"), 1, color="0.3")
     shares.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
     growth.set(yscale="log", title="(b) $M_k$", ylabel="$M_k$ (logits$^2$)")
     losses.set(yscale="log", title="(c) loss above the truth's", ylabel="nats per token")
@@ -184,10 +169,8 @@ def draw(tables: Tables):
         axes.set(xscale="log", xlabel="training step")
         style.plain_ticks(axes.xaxis, spectra.STEPS)
     handles = [
-        style.mark(f"order {d + 1} (b: $M_{d}$)", color=spectra.COLOURS[d]) for d in tables.degrees
-    ]
-    handles += [
-        style.mark(tables.student.short, color="0.3"),
+        *(style.mark(f"order {d + 1} (b: $M_{d}$)", color=spectra.COLOURS[d]) for d in degrees),
+        style.mark(student.short, color="0.3"),
         style.mark("truth, enumerated", color="0.3", linestyle="--"),
         style.mark("truth, from draws", color="0.3", linestyle="", marker="o"),
         style.mark("best model of pairs", color="0.3", linestyle="", marker="x"),
@@ -195,16 +178,6 @@ def draw(tables: Tables):
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
-
-
-def _draw_curve(axes, tables: Tables, panel: str, name: str, colour: str) -> None:
-    """The student along training, and dashed the truth."""
-    curve, true = (
-        style.series(tables.drawn, panel, f"{name}, {role}")
-        for role in (tables.student.short, "truth")
-    )
-    axes.plot(curve["x"], curve["y"], color=colour)
-    axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
 
 
 def _beside(axes, found: pd.DataFrame, places: float, marker: str = "x", **looks) -> None:

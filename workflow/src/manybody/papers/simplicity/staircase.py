@@ -99,14 +99,6 @@ class Inputs(needed.Inputs):
             hamiltonian=needed.Hamiltonian(source=source),
         )
 
-    def made(self) -> str:
-        """The words of captions for what networks were trained on."""
-        return (
-            f"{self.source['sequences']['train']} sequences of a Hamiltonian with interactions of "
-            f"order {self.source['order']}, L = {self.source['length']}, \\|V\\| = "
-            f"{self.source['vocabulary']}"
-        )
-
 
 class Line(NamedTuple):
     """A reference loss, with its standard error over sequences, and that on the training set."""
@@ -118,17 +110,14 @@ class Line(NamedTuple):
     train: float = math.nan
 
 
-@dataclass
-class Lines:
+class Lines(NamedTuple):
     """The reference losses: single sites, fits of rising order, the true conditionals."""
 
-    marginals: Line
-    fits: list[Line]
-    truth: Line
+    all: list[Line]
 
     @property
-    def all(self) -> list[Line]:
-        return [self.marginals, *self.fits, self.truth]
+    def truth(self) -> Line:
+        return self.all[-1]
 
     @property
     def descending(self) -> list[Line]:
@@ -145,6 +134,11 @@ class Lines:
         """The gap from the line below the data's order to the true one; NaN: there is none."""
         gap = self.descending[-2].loss - self.truth.loss
         return gap if gap > 0 else math.nan
+
+    @property
+    def edge(self) -> float:
+        """The loss at which most of the last gap is closed; NaN where there is no gap."""
+        return self.descending[-2].loss - CLOSED[0] * self.gap
 
     def fraction(self, loss: float) -> float:
         """The share of the last gap that `loss` has closed; 0 above it, and if it is not finite."""
@@ -227,8 +221,7 @@ def read(inputs: Inputs) -> Staircase:
     runs = [readings.read_run(run.file()) for run in [*inputs.lines, inputs.truth]]
     *fits, truth = (_line(*run) for run in runs)
     marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
-    fits.sort(key=lambda line: line.order)
-    lines = Lines(marginals, fits, truth._replace(name=f"true {truth.order}-body"))
+    truth = truth._replace(name=f"true {truth.order}-body")
     networks = sorted(map(_group, inputs.networks), key=lambda group: group.layers)
     protocols = [_group(given, networks[-1].model) for given in inputs.protocols]
     curves = [curve for _, curve in runs]
@@ -236,7 +229,7 @@ def read(inputs: Inputs) -> Staircase:
     return Staircase(
         name=inputs.truth.source,
         sizes=f"L = {held_out.length}, |V| = {held_out.vocabulary}",
-        lines=lines,
+        lines=Lines([marginals, *sorted(fits, key=lambda line: line.order), truth]),
         networks=networks,
         protocols=protocols,
         shares=tensor_files.read_about(inputs.hamiltonian.file())["shares"],

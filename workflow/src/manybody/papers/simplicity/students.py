@@ -16,7 +16,6 @@ from manybody.models import labels
 from manybody.papers import inputs as needed
 from manybody.papers.claims import Comparison, below, margin, near
 
-Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
 Test = refers("targets", of="of_generators")  # of the evaluations of all generators
 Kept = numbered("steps", "evaluation")  # a checkpoint of the student
@@ -29,7 +28,7 @@ CloneTarget = refers("targets", wanted="a clone", fits=lambda target, _: hasattr
 class StudentBlock(Block):
     """A student, and the generators of the clones that it is tested on."""
 
-    evaluation: Evaluation = key("Evaluation of the student.")
+    evaluation: refers("evaluations") = key("Evaluation of the student.")
     control: Target = key("Target of original text.")
 
     @property
@@ -160,6 +159,10 @@ class Chains(NamedTuple):
 
     about: dict
     trace: pd.DataFrame
+
+    @property
+    def end(self) -> int:
+        return int(self.trace["sweep"].max())
 
     @property
     def label(self) -> str:

@@ -1,7 +1,6 @@
 """Table 1: passages of test text, and what each generator's chain has made of them."""
 
 import textwrap
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -20,7 +19,9 @@ HEIGHT = 0.135  # inches of a line
 class Block(Figure):
     """One passage, and what each generator makes of it."""
 
-    clones: list[refers("clones")] = key("Clones from low to high order.")
+    clones: list[
+        refers("clones", same=("source", "chains", "chain_init", "chain_seed"), like="clones")
+    ] = key("Clones from low to high order, whose chains start from the same sequences.")
     sweep: numbered("sweeps", "clones", 1) = key("A saved sweep of all of them.")
     passages: list[Seed] = key("Chains that are shown.", min_length=1)
 
@@ -46,19 +47,9 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """A start, then what each clone made of it, passage by passage; after how many sweeps."""
-
-    drawn: pd.DataFrame
-    sweep: int
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """The start of each chain, then each clone's state after `sweep` sweeps.
-
-    Raises `ValueError` where the clones do not have the passages, or not the same ones.
-    """
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """The start of each chain, then each clone's state after `sweep` sweeps, which is what is found
+    beside. Raises `ValueError` where the clones do not have the passages."""
     clones = [Manifest.read(one.file(), "clones") for one in inputs.clones]
     if inputs.tokenizer:
         from manybody.data.tokenizer import load
@@ -66,29 +57,21 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         words = load(inputs.tokenizer.file())
     else:  # sequences that are no text
         words = Symbols(clones[0].about["alphabet"])
-    starts, *others = (Sequences.open(clone.file("starts.parquet")).tokens for clone in clones)
-    chains = block.passages
-    beyond = [chain for chain in chains if chain >= len(starts)]
+    starts = Sequences.open(clones[0].file("starts.parquet")).tokens
+    beyond = [chain for chain in block.passages if chain >= len(starts)]
     if beyond:
         raise ValueError(f"passages {beyond} are asked for, {clones[0].path} has {len(starts)}")
-    for clone, tokens in zip(clones[1:], others, strict=True):
-        if tokens.shape != starts.shape or (tokens != starts).any():
-            raise ValueError(
-                f"{clone.path}: its chains start from other sequences than those of "
-                f"{clones[0].path}; expected the same passages. Name clones of equal source, "
-                f"chains, chain_init and chain_seed"
-            )
     names = [labels.generator(clone.about["generator"]["description"]) for clone in clones]
     ends = [Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens for clone in clones]
     passages = [
         (label, words.decode(tokens[chain].tolist()))
-        for chain in chains
+        for chain in block.passages
         for label, tokens in zip([START, *names], [starts, *ends], strict=True)
     ]
-    return Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
+    return style.Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """The claim that only a reader can judge."""
     return [
         records.not_run(
@@ -101,7 +84,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """A row a passage: its start, and what each generator made of it, from low to high order."""
     count = len(tables.drawn) // int((tables.drawn["series"] == START).sum())
     texts = tables.drawn["text"].str.replace("\n", " ⏎ ").to_numpy().reshape(-1, count)
@@ -115,7 +98,7 @@ def draw(tables: Tables):
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set(xlim=(0, count), ylim=(sum(heights), 0))
-    axes.set_title(f"the same passages after {tables.sweep} sweeps of each generator")
+    axes.set_title(f"the same passages after {tables.found} sweeps of each generator")
     top, looks = 0.0, dict(va="top", parse_math=False, linespacing=1.25, in_layout=False)
     named = dict(weight="bold", size=style.SMALL)
     read = dict(family="DejaVu Sans Mono", size=style.SMALL)

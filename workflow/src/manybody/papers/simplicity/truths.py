@@ -145,24 +145,16 @@ class Step(NamedTuple):
         return log, math.hypot(error, float(found.resampled.mean(axis=1).std(ddof=1)))
 
 
-class Series(NamedTuple):
-    """Steps from low to high."""
-
-    label: str
-    steps: list[Step]
-
-
 class Student(NamedTuple):
-    """Its name, its series, and the spectra of its runs."""
+    """Its name, the steps of each series from low to high, and the spectra of its runs.
+
+    orders: the k = 1, 2, ... of the M_k that steps are compared with.
+    """
 
     name: str
-    series: list[Series]
+    series: dict[str, list[Step]]
+    orders: range
     spectrum: spectra.Spectra
-
-    @property
-    def orders(self) -> range:
-        """The k = 1, 2, ... of the M_k that steps are compared with."""
-        return range(1, len(self.series[0].steps) + 1)
 
 
 def student_of(
@@ -172,12 +164,12 @@ def student_of(
 
     losses: of an evaluation. truth, distributions: as `measure.truths` makes them.
     """
-    series = [
-        Series(one.label, [_step(name, losses, truth, distributions) for name in one.targets])
+    series = {
+        one.label: [_step(name, losses, truth, distributions) for name in one.targets]
         for one in part.exact
-    ]
-    network = labels.network(spectrum.about["description"])
-    return Student(f"{network} on {spectrum.about['source']}", series, spectrum)
+    }
+    name = f"{labels.network(spectrum.about['description'])} on {spectrum.about['source']}"
+    return Student(name, series, range(1, len(part.exact[0].targets) + 1), spectrum)
 
 
 def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
@@ -188,11 +180,6 @@ def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
     each = last.assign(loss=last["loss_sum"] / last["predictions"]).pivot(
         index="sequence", columns="seed", values="loss"
     )
-    if not np.array_equal(each.index, exact.index):
-        raise ValueError(
-            f"target {name}: the student has losses of {len(each)} sequences, the truth of "
-            f"{len(exact)}; expected the same ones. Delete the table of truths and run again"
-        )
     differences = each.sub(exact.to_numpy(), axis=0)
     return Step(
         _label(distributions[name]),
@@ -212,9 +199,9 @@ def _label(distribution: dict) -> str:
     return f"level {distribution['level']}" if distribution.get("level") else "whole"
 
 
-def curves(panel: str, series: Series) -> Iterator[pd.DataFrame]:
+def curves(panel: str, steps: list[Step]) -> Iterator[pd.DataFrame]:
     """The loss of each run, the exact loss, and the least that is possible."""
-    for step in series.steps:
+    for step in steps:
         for seed, curve in step.curves[step.curves["step"] > 0].groupby("seed"):
             rows = (curve.sort_values("step")[name] for name in ("step", "loss", "loss_se"))
             yield style.points(panel, step.label, seed, *rows)
@@ -230,10 +217,10 @@ def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
     for k in student.orders:
         step, error = half(student.spectrum, k)
         yield style.points(panel, HALVES, "mean", [k], [step], error)
-    for series in student.series:
-        for k, step in enumerate(series.steps[:SHOWN], 1):
+    for label, steps in student.series.items():
+        for k, step in enumerate(steps[:SHOWN], 1):
             log, error = step.time()
-            yield style.points(panel, series.label, "mean", [k], [math.exp(log)], error)
+            yield style.points(panel, label, "mean", [k], [math.exp(log)], error)
 
 
 def half(spectrum: spectra.Spectra, k: int) -> tuple[float, float]:
@@ -263,21 +250,21 @@ def tables_of(found: list[Student]) -> style.Tables:
         if name in names[:place]:
             found[place] = found[place]._replace(name=f"{name}, {names[: place + 1].count(name)}")
     letters = iter(LETTERS)
-    series = [one for student in found for one in student.series]
-    parts = [part for one in series for part in curves(next(letters), one)]
+    series = [steps for student in found for steps in student.series.values()]
+    parts = [part for steps in series for part in curves(next(letters), steps)]
     parts += [part for student in found for part in times(next(letters), student)]
     return style.Tables(style.gathered(parts), found)
 
 
-def ends(series: Series) -> Iterator[Comparison]:
+def ends(label: str, steps: list[Step]) -> Iterator[Comparison]:
     """Last losses less those of the exact conditionals, by runs and by sequences."""
-    for step in series.steps:
+    for step in steps:
         value, by_run, runs = readings.mean(step.apart)
         half = math.hypot(records.margin(by_run, runs), records.margin(step.apart_error))
-        label = f"{series.label}, {step.label}: last loss less the exact one"
         error = math.hypot(by_run, step.apart_error)
-        bound = WHOLE if step is series.steps[-1] else CUT
-        yield records.near(label, value, error, 0.0, bound, half=half)
+        said = f"{label}, {step.label}: last loss less the exact one"
+        bound = WHOLE if step is steps[-1] else CUT
+        yield records.near(said, value, error, 0.0, bound, half=half)
 
 
 def later(label: str, early: Step, late: Step) -> list[Comparison]:
@@ -302,19 +289,18 @@ def later(label: str, early: Step, late: Step) -> list[Comparison]:
 
 def agreement(label: str, one: list, other: list) -> Comparison:
     """The share of pairs of steps that both put in the same order less that put the other way."""
-    answers = [(_answer(first), _answer(second)) for first, second in zip(one, other, strict=True)]
-    same = sum(pair in (("yes", "yes"), ("no", "no")) for pair in answers)
-    against = sum({*pair} == {"yes", "no"} for pair in answers)
-    label = f"{label}: {same} pairs the same, {against} not, of {len(answers)}"
+    products = [_sign(first) * _sign(second) for first, second in zip(one, other, strict=True)]
+    same, against, open_ = (products.count(sign) for sign in (1, -1, 0))
+    label = f"{label}: {same} pairs the same, {against} not, of {len(products)}"
     # What is undecided can fall either way.
-    half = (len(answers) - same - against) / len(answers)
-    return records.above(label, (same - against) / len(answers), 0.0, half=half)
+    half = open_ / len(products)
+    return records.above(label, (same - against) / len(products), 0.0, half=half)
 
 
-def _answer(parts: list[Comparison]) -> str:
-    """The answer on which all definitions agree, else undecided."""
+def _sign(parts: list[Comparison]) -> int:
+    """1 where all definitions say yes, -1 where all say no, else 0."""
     answers = {part.verdict() for part in parts}
-    return answers.pop() if len(answers) == 1 else "undecided"
+    return (answers == {"yes"}) - (answers == {"no"})
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -324,18 +310,18 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 def _claims(student: Student) -> list[records.Claim]:
     # Neighbouring steps, and the first with the last.
-    last = len(student.orders) - 1
-    pairs = sorted({*itertools.pairwise(range(last + 1)), (0, last)})
-    halves = [spectra.half_time_ratio(student.spectrum, low + 1, high + 1) for low, high in pairs]
+    orders = student.orders
+    pairs = sorted({*itertools.pairwise(orders), (orders[0], orders[-1])})
+    halves = [spectra.half_time_ratio(student.spectrum, *pair) for pair in pairs]
     in_time = {
-        one.label: [later(one.label, one.steps[low], one.steps[high]) for low, high in pairs]
-        for one in student.series
+        label: [later(label, steps[low - 1], steps[high - 1]) for low, high in pairs]
+        for label, steps in student.series.items()
     }
     given = {
         "ends": (
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
-            [part for one in student.series for part in ends(one)],
+            [part for series in student.series.items() for part in ends(*series)],
             f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
         ),
         "losses": (
@@ -371,12 +357,12 @@ def draw(tables: style.Tables):
     for part, student in zip(parts, found, strict=True):
         part.suptitle(student.name, x=0.01, ha="left")
         panels = part.subplots(1, len(student.series), sharey=True, squeeze=False)[0]
-        for axes, series in zip(panels, student.series, strict=True):
-            _draw_losses(axes, tables.drawn, next(letters), series)
+        for axes, series in zip(panels, student.series.items(), strict=True):
+            _draw_losses(axes, tables.drawn, next(letters), *series)
         panels[0].set_ylabel("loss (nats per token)")
     for axes, student in zip(last.subplots(1, len(found), squeeze=False)[0], found, strict=True):
-        letter, names = next(letters), [series.label for series in student.series]
-        spectra.draw_rows(axes, tables.drawn, letter, [HALVES, *names], logs=True)
+        letter = next(letters)
+        spectra.draw_rows(axes, tables.drawn, letter, [HALVES, *student.series], logs=True)
         axes.set(xscale="log", xlabel="training step", title=f"({letter}) times, {student.name}")
         style.plain_ticks(axes.xaxis, spectra.STEPS)
     count = max(len(student.orders) for student in found)
@@ -392,17 +378,17 @@ def draw(tables: style.Tables):
     return figure
 
 
-def _draw_losses(axes, drawn, panel: str, series: Series) -> None:
+def _draw_losses(axes, drawn, panel: str, label: str, steps: list[Step]) -> None:
     """A curve for each run, dashed the exact loss, dotted the least that is possible."""
     handles = []
-    for colour, step in zip(spectra.COLOURS.values(), series.steps, strict=False):
+    for colour, step in zip(spectra.COLOURS.values(), steps, strict=False):
         handles.append(style.mark(step.label, color=colour))
         for _, curve in style.series(drawn, panel, step.label).groupby("seed"):
             axes.plot(curve["x"], curve["y"], color=colour, linewidth=0.8)
         for said, line in (("exact", "--"), ("own", ":")):
             for height in style.series(drawn, panel, f"{step.label}, {said}")["y"]:
                 axes.axhline(height, color=colour, linestyle=line, linewidth=0.8, zorder=1)
-    axes.set(xscale="log", xlabel="training step", title=f"({panel}) {series.label}")
+    axes.set(xscale="log", xlabel="training step", title=f"({panel}) {label}")
     style.plain_ticks(axes.xaxis, STEPS)
     style.legend_below(axes, columns=2, handles=handles)
 
