@@ -29,7 +29,6 @@ from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clone
 
 HALF = 0.5  # of what there is to learn, at the times that are drawn
 LIKE = 0.05  # chance below which the log-linear form is refused
-GROUPS = ("ladder", "lengths", "nested", "alone", "controls")  # of cells
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
 FACTORS = (0.1, 0.3, 1, 3, 10, 30)
 LENGTHS = (style.ORDERS[2], style.ORDERS[4], style.ORDERS[6])  # colours
@@ -76,15 +75,19 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
+        groups = dict(
+            ladder=block.ladder, lengths=block.lengths, nested=block.nested, alone=block.alone,
+            controls=block.controls,
+        )  # fmt: skip
         clocks = {
             group: {
                 one.label: [
                     needed.Clock(source=one.source, model=one.model, seed=seed)
                     for seed in one.seeds
                 ]
-                for one in getattr(block, group)
+                for one in cells
             }
-            for group in GROUPS
+            for group, cells in groups.items()
         }
         runs, sources = [], {}
         if block.clones:
