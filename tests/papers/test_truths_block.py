@@ -62,6 +62,10 @@ def no_law(config):
             "students[0].exact[1].targets: found 2; expected 3, as",
         ),
         (
+            put("cuts, interactions kept", *STUDENTS, 0, "exact", 1, "label"),
+            "students[0].exact[1].label: found 'cuts, interactions kept', as of a series before",
+        ),
+        (
             put("tree-truths", *STUDENTS, 0, "spectrum"),
             "students[0].spectrum: found tree-truths, of source tree, model tree-bert",
         ),

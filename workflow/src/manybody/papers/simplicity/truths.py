@@ -73,6 +73,11 @@ class KnownTruth(students.StudentBlock):
             )
         count = len(self.exact[0].targets)
         for number, one in enumerate(self.exact):
+            if one.label in [other.label for other in self.exact[:number]]:
+                yield (
+                    f"exact[{number}].label",
+                    f"found {one.label!r}, as of a series before it; expected another; change it",
+                )
             if len(one.targets) != count:
                 yield (
                     f"exact[{number}].targets",
@@ -180,6 +185,11 @@ def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
     each = last.assign(loss=last["loss_sum"] / last["predictions"]).pivot(
         index="sequence", columns="seed", values="loss"
     )
+    if not np.array_equal(each.index, exact.index):
+        raise ValueError(
+            f"target {name}: the student has losses of {len(each)} sequences, the truth of "
+            f"{len(exact)}; expected the same ones. Delete the table of truths and run again"
+        )
     differences = each.sub(exact.to_numpy(), axis=0)
     return Step(
         _label(distributions[name]),
