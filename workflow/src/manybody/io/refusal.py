@@ -2,7 +2,7 @@
 
 
 class Refusal(ValueError):
-    """What the config, a file or an argument asks for cannot be done.
+    """Error: the config, a file or an argument asks for what cannot be done.
 
     The text names the file or `key`, a key of the config's entry that the job is made of or an
     argument, the value found, what was expected and the way out.

@@ -187,8 +187,8 @@ def take_away(config: dict) -> Taken:
 
 
 def _write_out_heads(model) -> None:
-    """Of a model of one layer that is fitted with `couplings`, `heads: N` is short for full
-    couplings of N heads, if it can have them."""
+    """Expands `heads: N` of a one-layer model that is fitted with `couplings`: full couplings of
+    N heads, if it can have them."""
     try:
         optimizer, heads = model["training"]["optimizer"], model["heads"]
         short = optimizer["couplings"] and model["layers"] == 1

@@ -30,7 +30,7 @@ class Families:
         return [self.paths.chunk.format(families=name, chunk=n) for n in range(1, count + 1)]
 
     def used(self, name: str) -> list[str]:
-        """What the jobs say that score sequences or effects of a list, or draw new sequences."""
+        """Records of the jobs that score sequences or effects of a list, or draw new sequences."""
         generates, chunk = self.checked.families[name].generate, self.checked.families[name].chunk
         asked = {
             (use, 1 + place // chunk)

@@ -1,4 +1,4 @@
-"""What a config costs, before anything is run: core hours, memory and GPU hours of each stage, and
+"""The cost of a config, before anything is run: core hours, memory and GPU hours of each stage, and
 its wall time on some nodes."""
 
 from collections.abc import Iterable

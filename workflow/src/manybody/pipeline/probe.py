@@ -1,4 +1,4 @@
-"""What a job of each stage takes, from a probe of seconds of the code that it runs.
+"""The time of a job of each stage, from a probe of seconds of the code that it runs.
 
 A probe takes few steps, chains or sequences, with random weights and random tokens or chains of the
 source, and counts up to those of the job: in seconds of one core of this machine, or, for a GPU, in
@@ -61,7 +61,7 @@ MANY = 1000  # sequences, or passes, of which a probe counts the cost
 
 
 class Unsized(ValueError):
-    """What only a file knows."""
+    """Error: a size that only a file knows."""
 
 
 def seconds(call: Callable) -> float:

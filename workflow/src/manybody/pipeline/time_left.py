@@ -1,4 +1,4 @@
-"""How long the planned jobs of a run take: before any has run, and while they run.
+"""The time that the planned jobs of a run take: before any has run, and while they run.
 
 A job is named by the path of its log below `logs/`, without the ending: `sample_clones/docs/n4`.
 """
@@ -71,7 +71,7 @@ class Plan:
 
 
 def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
-    """How many times the expected seconds a job takes, from jobs of which both are known.
+    """The ratio of a job's true seconds to the expected ones, from jobs of which both are known.
 
     known: the job, its expected and its true seconds. A stage goes by its own jobs, as far as they
     took long enough to tell, and else by all.

@@ -1,4 +1,4 @@
-"""What a pair model says of a family: its page, one HTML file, and the tables and pictures of
+"""Results of a pair model of a family: its page, one HTML file, and the tables and pictures of
 energies, mutations and new sequences."""
 
 import traceback

@@ -120,7 +120,7 @@ def from_stored(
 
 
 def later(label: str, table: Table, early: str, late: str, series: str = "") -> records.Comparison:
-    """How much later, run by run, one quantity passes `LEARNED` than another; above 0."""
+    """The time from one quantity's passing of `LEARNED` to another's, run by run; above 0."""
     first, second = (crossings(table.get(name, series), LEARNED) for name in (early, late))
     differences = (second - first).dropna()
     if not len(differences):
@@ -138,7 +138,7 @@ def claim(
     reference: str = "",
     unanimous: bool = False,
 ) -> records.Claim:
-    """What comparisons decide; not run where none can be judged, or where `parts` says why not.
+    """The claim of comparisons; not run where none can be judged, or where `parts` says why not.
 
     The other arguments are those of `records.judged`.
     """

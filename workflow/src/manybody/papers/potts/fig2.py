@@ -190,7 +190,7 @@ def _steps(data: Data) -> list[pd.DataFrame]:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """How encoders and the interpolation compare with factored attention, over seeds."""
+    """Claims about encoders and the interpolation against factored attention, over seeds."""
     data = tables.data
     seeds = max(len(entry.runs) for entry in data.entries)
     runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"

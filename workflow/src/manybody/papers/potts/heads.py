@@ -119,7 +119,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def tables_of(families: list[Family]) -> style.Tables:
-    """What is drawn of the fits to the alignment and to the planted sequences, and those."""
+    """The fits to the alignment and to the planted sequences, and the rows drawn of them."""
     parts = []
     for panels, family in zip(PANELS, families, strict=True):
         for more, fits in (("", family.by_heads), (FULL, {math.nan: family.full})):
@@ -136,7 +136,7 @@ def tables_of(families: list[Family]) -> style.Tables:
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """Whether few heads, the most up to `FEW`, do as well as full couplings on each family."""
+    """One claim: few heads, the most up to `FEW`, do as well as full couplings on each family."""
     rule = (
         f"the share of contacts among the best L pairs is less than {LESS:g} lower, the held-out "
         f"loss less than {WORSE:g} nats a site higher"

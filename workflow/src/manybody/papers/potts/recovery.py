@@ -86,7 +86,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """How errors of couplings fall with the number of sequences."""
+    """The claim about the fall of couplings' errors with the number of sequences."""
     return [
         records.judged(
             "potts/recovery/slope",

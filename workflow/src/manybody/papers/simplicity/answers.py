@@ -1,4 +1,4 @@
-"""What order spectra say of models, in sentences with intervals: a run ends with them."""
+"""Sentences with intervals about models, from their order spectra: a run ends with them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

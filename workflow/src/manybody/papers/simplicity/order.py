@@ -137,7 +137,7 @@ class Estimate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was measured.
+    """All that was measured.
 
     times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
     fit of the ladder at half. chance: of the log-linear form, None where it has nothing to be told
@@ -154,7 +154,7 @@ class Found(NamedTuple):
 
     @property
     def laws(self) -> list[Estimate]:
-        """What an order costs in each law of the ladder, at half."""
+        """The cost of an order in each law of the ladder, at half."""
         return [one for one in self.estimates if one.group == "ladder" and one.left == HALF]
 
 
@@ -220,7 +220,7 @@ def _finite(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
-    """What an order costs in each cell, at half, and at equal information later too; footholds."""
+    """The cost of an order in each cell, at half, and at equal information later too; footholds."""
     for (group, cell, left), rows in times.groupby(["group", "cell", "left"], sort=False):
         if group == "alone" or (left != HALF and group not in ("ladder", "lengths")):
             continue
@@ -281,7 +281,7 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """What an order costs, how much information makes up for it, controls, clones, and texts."""
+    """Claims on the cost of an order, the information that makes up for it, controls and clones."""
     found, later = tables.found, "the log of the ratio of times is above 0"
     counts = found.times.groupby("cell")["student"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""

@@ -59,7 +59,7 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, and the students.
+    """The rows that are drawn, and the students.
 
     growing: names of the models whose M_k are drawn along training, by panel. rows: those of the
     rows of panel c, and of e and f.

@@ -181,7 +181,7 @@ def draw(tables: style.Tables):
 
 
 def _beside(axes, found: pd.DataFrame, places: float, marker: str = "x", **looks) -> None:
-    """What no step belongs to, to the right of the last step."""
+    """Points that belong to no step, to the right of the last step."""
     style.dots(axes, found["x"] * BESIDE**places, found["y"], "moved", marker=marker, **looks)
 
 

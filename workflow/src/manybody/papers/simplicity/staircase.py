@@ -302,7 +302,7 @@ class Closed(Comparison):
 
 
 def closed(group: Group, lines: Lines) -> Closed:
-    """How much of the last gap the runs of a group have closed."""
+    """The share of the last gap that the runs of a group have closed."""
     each = tuple(lines.fraction(run.end) for run in group.runs.values())
     done = ", ".join(f"{sum(one >= least for one in each)} close {least:.0%}" for least in CLOSED)
     return Closed(

@@ -51,7 +51,7 @@ class StudentInputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: StudentBlock, config: dict, **others) -> Self:
-        """Of the block's evaluation its `seeds`, or all; its `chains` and all clones of targets."""
+        """Runs of the evaluation (its `seeds`, or all), the `chains`, and all targets' clones."""
         evaluation = config["evaluations"][block.evaluation]
         seeds = {block.evaluation: getattr(block, "seeds", None)}
         runs = needed.runs_of([block.evaluation], config, seeds)

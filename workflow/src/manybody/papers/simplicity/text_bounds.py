@@ -93,7 +93,7 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
 
 
 def claims(bounds: Mapping[str, Sequence[Bound]]) -> list[records.Claim]:
-    """Whether more than pairs fits the texts better."""
+    """The claim that more than pairs fits the texts better."""
     statement = "Generators of order above two fit a text little better than those of order two"
     scope = "one run of each generator; errors over test sequences"
     parts = [gain(label, one) for label, one in bounds.items()]
@@ -101,7 +101,7 @@ def claims(bounds: Mapping[str, Sequence[Bound]]) -> list[records.Claim]:
 
 
 def gain(label: str, bounds: Sequence[Bound]) -> records.Comparison:
-    """How much lower the least loss of all orders is than that of the lowest."""
+    """The least loss of the lowest order less that of all orders."""
     best = min((one.least for one in bounds), key=lambda one: one["loss_sum"].sum())
     value, error = stored.paired_difference(best, bounds[0].least)
     wide = [

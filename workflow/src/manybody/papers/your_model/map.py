@@ -51,8 +51,8 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; the words of the passage; M_1, and the share of it that pairs make where a
-    source acts enough, (L, L), by target and source; the targets that are shown."""
+    """The rows that are drawn; the words of the passage; M_1, and the share of it that pairs make
+    where a source acts enough, (L, L), by target and source; the targets that are shown."""
 
     drawn: pd.DataFrame
     words: list[str]

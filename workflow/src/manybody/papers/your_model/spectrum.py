@@ -39,8 +39,8 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; the models by name; the letter of each panel that there is: growth along the
-    checkpoints, shares, reach, losses."""
+    """The rows that are drawn; the models by name; the letter of each panel that there is: growth
+    along the checkpoints, shares, reach, losses."""
 
     drawn: pd.DataFrame
     models: dict[str, Spectra]
@@ -73,7 +73,7 @@ def tables_of(found: list[Spectra]) -> Tables:
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """What the spectra bound, and which order grows first: no paper says anything of the models."""
+    """Claims on bounds and on which order grows first: no paper says anything of the models."""
     return answers.of_models("your-model/spectrum", [*tables.models.values()])
 
 
