@@ -252,7 +252,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
     jobs = {
         "train_model/a": Asked("train_model", {}, 1, 3000, 1, set()),
         "train_model/b": Asked("train_model", {}, 1, 4000, 0, set()),
-        "plot/c": Asked("plot", {}, 2, 100, 0, {"train_model/a", "train_model/b"}),
+        "plot/c": Asked("plot", {}, 2, 100, 0, {"train_model/a", "train_model/b"}, local=True),
         "read/d": Asked("collect_corpus", {}, 1, 10, 0, set()),
     }
 
@@ -264,7 +264,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
     known = SimpleNamespace(config={"models": {}}, of=cost, start=lambda *_: START)
 
     compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
-    said = price.write(tmp_path, jobs, known, compute)
+    said = price.write(tmp_path, jobs, known, compute, 30.0)
     with (tmp_path / "price.csv").open() as opened:
         rows = {row["stage"]: row for row in csv.DictReader(opened)}
     trained = rows["train_model"]
@@ -276,7 +276,9 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
     assert float(rows["all"]["core_hours"]) == pytest.approx(4 + START / 3600, rel=1e-3)
     assert read_json(tmp_path / "price.json") == {job: 3600 for job in list(jobs)[:3]}
     assert "| train_model | 2 | 2 | 4000 | 1 | 1 |  |" in said
-    assert "| 1 | 2 | 2 |" in said  # the trainings beside each other, then the plot
+    # The trainings beside each other and the look after them, at 3680 s; then the plot. On two
+    # nodes the third job is seen to end at 50 s, which moves the looks after it, to 3730 s.
+    assert "| 1 | 2.02 | 2.01 |\n| 2 | 2.04 | 2.01 |" in said
 
 
 def test_seconds_by_stage_of_what_is_trained_here(unit, monkeypatch):

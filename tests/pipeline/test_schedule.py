@@ -1,8 +1,10 @@
 """List scheduling against DAGs whose makespan is known by hand."""
 
+from pathlib import Path
+
 import pytest
 
-from manybody.pipeline.schedule import makespan, tails
+from manybody.pipeline.schedule import LOOKS, makespan, tails
 
 
 def done(seconds, after="", nodes=((2,),), **needs) -> float:
@@ -57,3 +59,29 @@ def test_what_runs_keeps_its_core():
     after["c"], seconds["c"] = {"b"}, 9
     # b runs though a has the longest chain of those without it
     assert makespan(seconds, after, lambda _: (1,), [(1,)], begun=["a"]) == 15
+
+
+@pytest.mark.parametrize(
+    ("seconds", "after", "local", "expected"),
+    [
+        (dict(a=5, b=5), "ba", "", 40),  # each is seen after 20 s
+        (dict(a=25, b=5), "ba", "", 70),  # at 20, then 30 s later; after that 20 s later again
+        (dict(a=20), "", "", 20),
+        (dict(a=5, b=3), "ba", "b", 23),  # the end of what runs here is seen at once
+        (dict(a=5, b=3), "ab", "b", 20),
+        (dict(a=5, b=14), "", "", 20),  # the queue begins a as soon as b has left the core
+        (dict(a=5000), "", "", 1700 + 19 * 180),  # never more than 180 s apart
+    ],
+)
+def test_the_end_of_a_queued_job_is_known_at_the_next_look(seconds, after, local, expected):
+    waits = {job: {pair[1] for pair in after.split() if pair[0] == job} for job in seconds}
+    nodes, queued = [(0, 1), (1, 0)], set(seconds) - set(local)
+    found = makespan(
+        seconds, waits, lambda job: (int(job in queued), int(job in local)), nodes, queued=queued
+    )
+    assert found == expected
+
+
+def test_looks_are_those_of_the_profile():
+    profile = Path("profiles/slurm/config.yaml").read_text()
+    assert f"slurm-init-seconds-before-status-checks: {LOOKS[0]:.0f}\n" in profile

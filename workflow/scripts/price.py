@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from manybody.pipeline.price import Asked, write
 from manybody.pipeline.probe import Prices
 
 arguments, out = snakemake.params.arguments, snakemake.config["results"]
+began = time.process_time()
 with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
     try:
         cli.main([*arguments, "--dry-run", "--forceall", "--nolock", "--", "all"])
@@ -20,7 +22,7 @@ with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr
         refused = ended.code
 if refused:
     sys.exit("the dry run of all jobs failed: `snakemake -n` says why")
-run = workflow.workflow
+run, start = workflow.workflow, time.process_time() - began
 
 
 def drawn_by(params) -> str:
@@ -38,6 +40,7 @@ jobs = {
         job.resources.get("gpu", 0),
         after[name],
         job.params.get("module") or drawn_by(job.params),
+        job.rule.name in run._localrules,
     )
     for job, name in names.items()
 }
@@ -48,5 +51,5 @@ modules = {source: sources.module(source) for source in config["sources"]}
 modules |= {f"theory/{name}": theory_module(name) for name in config["theory"]}
 # Probes tell their progress as jobs do.
 with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
-    said = write(Path(out), jobs, Prices(config, sizes, modules), config["compute"])
+    said = write(Path(out), jobs, Prices(config, sizes, modules), config["compute"], start)
 print(said)

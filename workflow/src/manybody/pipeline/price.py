@@ -23,6 +23,7 @@ SHARES = {
     "measure_spectrum": 0.04,
 }
 OF_RANKS = 0.13
+LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
 
@@ -36,6 +37,7 @@ class Asked(NamedTuple):
     gpus: int
     after: set[str]
     module: str = ""  # that it imports by name
+    local: bool = False  # runs where Snakemake does, of a cluster on the login node
 
 
 class Price(NamedTuple):
@@ -107,24 +109,36 @@ def _row(stage: str, jobs: Iterable[tuple[Asked, float, str]]) -> list:
 
 
 def walls(
-    jobs: dict[str, Asked], found: dict[str, Price], counts: Iterable[int], cores: int, gpus: int
+    jobs: dict[str, Asked],
+    found: dict[str, Price],
+    counts: Iterable[int],
+    cores: int,
+    gpus: int,
+    start: float,
 ) -> pd.DataFrame:
-    """Hours on each number of nodes of so many cores and GPUs, and those of the longest chain."""
-    seconds = {name: one.seconds + OVERHEAD for name, one in found.items()}
+    """Hours on each number of a cluster's nodes of so many cores and GPUs, and those of the longest
+    chain. start: seconds in which a job of the queue reads the workflow before it begins."""
+    queued = {name for name, job in jobs.items() if not job.local}
+    seconds = {k: one.seconds + OVERHEAD + start * (k in queued) for k, one in found.items()}
     after = {name: job.after for name, job in jobs.items()}
     chain = max(tails(seconds, after).values(), default=0.0)
 
-    def needs(name: str) -> tuple[int, int]:
-        return jobs[name].threads, jobs[name].gpus
+    def needs(name: str) -> tuple[int, int, int]:
+        return (jobs[name].threads, jobs[name].gpus, 0) if name in queued else (0, 0, 1)
 
-    rows = [(n, makespan(seconds, after, needs, [(cores, gpus)] * n) / 3600) for n in counts]
-    made = pd.DataFrame(rows, columns=["nodes", "wall_hours"])
+    def hours(count: int) -> float:
+        nodes = [(0, 0, LOCAL_CORES), *[(cores, gpus, 0)] * count]
+        return makespan(seconds, after, needs, nodes, queued=queued) / 3600
+
+    made = pd.DataFrame([(n, hours(n)) for n in counts], columns=["nodes", "wall_hours"])
     return made.assign(longest_chain_hours=chain / 3600)
 
 
-def write(results: Path, jobs: dict[str, Asked], prices: Prices, compute: dict) -> str:
+def write(
+    results: Path, jobs: dict[str, Asked], prices: Prices, compute: dict, start: float
+) -> str:
     """Writes `price.csv` and the seconds of each job, by which a run says how long it will take;
-    returns both tables as text."""
+    returns both tables as text. start: as of `walls`."""
     found = {name: price(job, prices) for name, job in jobs.items()}
     made = stages(jobs, found)
     results.mkdir(parents=True, exist_ok=True)
@@ -132,7 +146,7 @@ def write(results: Path, jobs: dict[str, Asked], prices: Prices, compute: dict) 
         made.to_csv(temporary, index=False, float_format="%.4g")
     write_json(results / PRICED, {k: one.seconds for k, one in found.items() if not one.unsized})
     shape = compute["cores"], compute["gpus"]
-    text = (made, walls(jobs, found, compute["nodes"], *shape))
+    text = (made, walls(jobs, found, compute["nodes"], *shape, start))
     return "\n".join(table(list(one.columns), one.map(_shown).values.tolist()) for one in text)
 
 
