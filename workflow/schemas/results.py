@@ -29,7 +29,7 @@ RECORDS = {
     "": "claims.csv",
     "lab": "lab/claims.csv",
     "wikitext": "lab/wikitext-claims.csv",
-    "paper": "paper/potts-fig3-claims.csv",
+    "paper": "paper/claims.csv",
     "heads": "heads/claims.csv",
     "order": "order/claims.csv",
     "truths": "truths-claims.csv",
