@@ -7,6 +7,7 @@ have too many gaps, pairs are scored by another fit that has all.
 """
 
 import hashlib
+import logging
 import math
 import traceback
 from collections.abc import Iterable
@@ -35,9 +36,11 @@ from manybody.io.refusal import Refusal
 from manybody.measure import contacts, known_contacts, mutations
 from manybody.training import pair_fit
 
+log = logging.getLogger(__name__)
 HELD_OUT = 0.1  # share of each of the two splits that are held out
 SEED = 0
 PROGRAM = 0.3 * 2**30  # bytes that the program takes without a fit
+LONG = 2**26  # couplings whose fit takes minutes, and tells its progress in a list of families
 CHUNK = 512  # sequences whose logits are worked out at once
 FAR = (12, 24)  # separations of pairs beside the least one
 NEAREST = {"protein": 6, "rna": 4, "dna": 4}
@@ -486,8 +489,11 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     if (kept := _recorded(out, made, TABLES + models)) is not None:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
-    model = fitted(family, out / MODEL if models else None, apart=options["held_out"])
-    scored = of_all_columns(family, model, None)
+    log.info("%s: %s", entry["name"], memory(family))
+    label = f"Fitting {entry['name']}" if blank(family).couplings.size > LONG else ""
+    path = out / MODEL if models else None
+    model = fitted(family, path, label=label, apart=options["held_out"])
+    scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out)
     files = {name: sha256(out / name) for name in TABLES + models}
