@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import os
 import re
 from types import SimpleNamespace
 
@@ -144,6 +145,11 @@ WRITTEN = {  # format, text, rows, and what is said
     "old ends of lines": ("fasta", ">a/7-8\rACEF\r>b\rAC*F\r", ROWS, "^$"),
     "a2m": ("a3m", ">a/7-8\nACx..EF\n>b\nAC.ghEF\n", [ROWS[0], ("b", "ACEF")], "inserts .*: 3"),
     "annotation": ("a3m", ">ss_pred\nHHHH\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, r": ss_pred \(1\)"),
+    "annotation of rows without inserts": (
+        "fasta", ">ss_pred\nHHHH\n>aa_dssp\nACEF\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS,
+        r": ss_pred \(1\), aa_dssp \(1\)",
+    ),
+    "spaces and tabs in rows": ("fasta", ">a/7-8\nAC\tE F\n>b\nA C\t*F\n", ROWS, "^$"),
     "an empty record": ("fasta", ">a/7-8\nACEF\n>c\n\n>b\nAC*F\n", ROWS, r"empty.*: c \(1\)"),
     "clustal": (
         "clustal", "MUSCLE (3.8) multiple sequence alignment\n\n\na/7-8  ACE 3\nb      AC* 3\n"
@@ -248,6 +254,12 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
         ("1 clu", "3 seq", "no such")
     )
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+def test_a_pipe_is_refused_since_it_is_read_twice(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SourceError, match="pipe is a pipe, which can be read once"):
+        alignment.format_of(tmp_path / "pipe")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):

@@ -92,10 +92,14 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         (LABELLED, [[2, 4]], 28, "pairs listed, 1 of"),
         ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
         (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
-        ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n4 u 2\n", [[2, 4]], 28, "header.*: 2"),
+        ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n3 A 0\n4 u 2\n"
+         + "".join(f"{n} A 0\n" for n in range(5, 9)), [[2, 4]], 28, "header.*: 2"),
         ("# STOCKHOLM 1.0\na ACGUACGU\nb ACGUACGA\n#=GC SS_cons .<..>...\n//\n", [[2, 5]], 28,
          "1 pairs listed"),
-        ("8 dG = -1 name\n1 A 0 2 0 1\n2 C 1 3 4 2\n4 G 3 5 2 4\n", [[2, 4]], 28, "1 pairs"),
+        ("8 dG = -1 name\n1 A 0 2 0 1\n2 C 1 3 4 2\n3 A 2 4 0 3\n4 G 3 5 2 4\n"
+         + "".join(f"{n} A {n - 1} {n + 1} 0 {n}\n" for n in range(5, 9)), [[2, 4]], 28, "1 pairs"),
+        ("i,j,contact\n2,4,1\n1,5,0\n", [[2, 4]], 28, "2 pairs listed, 1 of them"),
+        ("i,j,dist_CB\n2,4,5.1\n1,5,12\n", [[2, 4]], 2, "not listed: unknown"),
     ],
 )  # fmt: skip
 def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
@@ -115,6 +119,18 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
         ("...(.)).", "line 1: .*, expected L = 8 signs"),
         ("2 4 .97\n1 5 .2\n", "in contact, with values up to 0.97; expected .*in angstrom"),
         ("\n".join(f"{i} {j}" for i in range(1, 9) for j in range(1, i)), "28 pairs .*i, j, d"),
+        # Of the sequence without the gaps of the alignment
+        ("1 A 0\n2 C 4\n3 A 0\n4 u 2\n", "sequence has 4 residues, expected the 8 columns"),
+        (
+            "\n".join(" ".join("nan" if 3 in (i, j) else "1" for j in range(8)) for i in range(8)),
+            "a matrix of 8 x 8: distances, or 1 and 0 alone",
+        ),
+        ("\n".join(["9.5 " * 10] * 10), "a matrix of 8 x 8"),
+        # Scores of most pairs, by names that say neither distance nor probability
+        (
+            "i,j,cn\n" + "\n".join(f"{i},{j},.1" for i in range(1, 9) for j in range(i + 3, 9)),
+            "15 pairs of sites in contact",
+        ),
         (b"\x93NUMPY\x01", "is an array of NumPy; expected text.*savetxt"),
     ],
 )
@@ -240,6 +256,26 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     for name, document, chain, message in cases:
         with pytest.raises(SourceError, match=message):
             structure_distances(tmp_path / name, document, chain)
+
+
+def test_a_short_record_is_not_that_of_any_chain(tmp_path):
+    """A chain that agrees in two fifths, as one of many random chains does with 33 residues."""
+    other = "".join("W" if n % 5 > 1 else letter for n, letter in enumerate(PROTEIN))
+    made, _ = structure({"A": (other, "protein")})
+    save(made, tmp_path / "s.pdb")
+    with pytest.raises(SourceError, match=r"agree in \d+ of them; expected at least 18"):
+        structure_distances(tmp_path / "s.pdb", about(PROTEIN))
+    made, _ = structure({"A": (PROTEIN[:30] + "WWW", "protein")})
+    save(made, tmp_path / "s.pdb")
+    text = (tmp_path / "s.pdb").read_text()
+    said = structure_distances(tmp_path / "s.pdb", about(PROTEIN))[1]["said"]
+    assert said == [
+        "chain A, one of 1, has 33 residues; 33 of the 33 of the record mine are known; 30 of the "
+        "33 aligned residues are the same"
+    ]
+    (tmp_path / "s.pdb").write_text(re.sub(r".* CB  LYS .*\n", "", text))
+    first, _ = structure_distances(tmp_path / "s.pdb", about(PROTEIN))[1]["said"]
+    assert first == "residues without C-beta, whose C-alpha counts: LYS (2)"
 
 
 def line(number, residue, name, place, chain="A", other=" ", occupancy="1.00", kind="ATOM  "):

@@ -52,6 +52,28 @@ def test_aligned_records_are_taken_as_given(model, tmp_path):
     assert set(found["placed"]) == {"as given"}
 
 
+def test_inserts_that_fill_the_columns_left_out_are_inserts(model, tmp_path):
+    """A row of five columns with one insert is as long as the file's six."""
+    (tmp_path / "some.fasta").write_text(">a3m\nAC-GaU\n>soft\nacggu\n")
+    found = mutations.energies(model, tmp_path / "some.fasta")
+    expected = [-score(model, row) for row in ("AC-GU", "ACGGU")]
+    np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
+    assert found["dropped"].tolist() == [1, 0]
+
+
+def test_learning_of_another_family_in_the_same_folder_is_not_taken(model, tmp_path):
+    (tmp_path / "family.fasta").write_text(">one/11-15\nAC-GU\n>b\nACCGU\n")
+    ours = PairModel(model.fields, model.couplings, ABOUT | {"file_sha256": "ours"})
+    ours.save(tmp_path / "model.safetensors")
+    for digest, field in (("theirs", 0), ("ours", 7)):
+        about = ABOUT | {"file_sha256": digest}
+        learned = PairModel(np.full_like(model.fields, 7), model.couplings, about)
+        learned.save(tmp_path / "boltzmann" / "model.safetensors")
+        found = mutations.opened(tmp_path, learned=True)[0].fields
+        expected = learned.fields if field else model.fields
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_sequences_are_aligned_to_the_family(model, tmp_path, monkeypatch):
     (tmp_path / "some.fasta").write_text(">aligned\nAC-GU\n>short\nACGU\n>five\nACCGU\n")
     asked = []
@@ -157,6 +179,17 @@ def test_effects_are_scored_and_what_is_outside_is_missing(model, tmp_path):
     assert correlations["change"].count == 3
 
 
+def test_a_score_of_minus_infinity_is_the_lowest(model, tmp_path):
+    """As the logarithm of a count of 0 is; empty fields behind the last name are none."""
+    scores = ["A11C,-inf,", "C12U,1,", "G13A,2,", "U15A,3,", "A11U,,"]
+    (tmp_path / "t.csv").write_text("mutant,DMS_score\n" + "\n".join(scores))
+    found = mutations.effects(model, tmp_path / "t.csv")
+    counted = mutations.agreement(found)[0]["change"]
+    assert counted.count == 4
+    low = found["DMS_score"].replace(-np.inf, -9.0)
+    assert counted == mutations.spearman(found["change"].to_numpy(), low.to_numpy())
+
+
 def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
     path = written(tmp_path / "t.csv", ["A1C", "C2A", "G3A", "U5A"])
     with pytest.raises(SourceError, match=r"none of its positions, 1 to 5.*--offset 10, 4 of 4 ag"):
@@ -173,7 +206,9 @@ TABLES = {
     "mutant\tscore\nA11C\t1\n": r"not found: \['DMS_score'\]; expected a table with columns mutant",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
-    "mutant,DMS_score\n": "it has no rows",
+    "mutant,DMS_score\n": "no row with a number as DMS_score",
+    "mutant,DMS_score\nA11C,\nC12A,NA\n": "no row with a number as DMS_score",
+    "mutant,DMS_score\nA11C,-7,4672\n": "line 2 has 3 values, the first line 2 names; .*decimal",
     **{
         f"mutant,DMS_score\nA11C,0\n{mutant},1\n": r"t.csv, line 3: found mutant .*A24G"
         for mutant in ("A11", "11C", "A11C;G13A", "A11C:A11G", "nan")

@@ -212,13 +212,6 @@ def test_a_clock_costs_the_test_losses_of_its_sequences_or_of_all_states(monkeyp
     assert of("measure_clock", made, **asked) == checkpoints * 64 * 0.5
 
 
-def test_adopted_weights_cost_the_losses_of_training_and_validation(monkeypatch):
-    monkeypatch.setattr(Probe, "tested", lambda self, share: {"all": 0.5}[share])
-    made = config(models={"true": {"architecture": "energy", "order": 2, "parameters": "source"}})
-    made["sources"]["spins"]["sequences"] = {"train": 30, "validation": 4, "test": 1000}
-    assert of("adopt_weights", made, source="spins", model="true", seed="0") == 34 * 0.5
-
-
 @pytest.mark.parametrize(
     ("entry", "counted"),
     [

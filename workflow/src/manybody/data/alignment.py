@@ -45,7 +45,7 @@ ALPHABETS = {
     "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY?*", read_as={"U": "T"}),
 }
 AMBIGUOUS, UNKNOWN = 254, 255
-ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M, not sequences
+ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred")  # of HH-suite
 BLANK = "\ufeff\n\t "  # around the text of a file
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
@@ -227,7 +227,8 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     found = [
         (name, row)
         for name, row in read
-        if columns([row], form)[0] and not (form == "a3m" and name.startswith(ANNOTATION))
+        if columns([row], form)[0]
+        and not (form in ("a3m", "fasta") and name.startswith(ANNOTATION))
     ]
     if len(found) < 2:
         raise SourceError(
@@ -316,6 +317,10 @@ def _doubtful_columns(rows: list[str], form: str) -> list[str]:
 def read_text(path: Path) -> str:
     """The text of a file of the user's, gzipped or not, with line ends of Unix and without a mark
     of byte order. Bytes that are no UTF-8 are replaced: names and remarks may hold any."""
+    if path.is_fifo():
+        raise SourceError(
+            f"{path} is a pipe, which can be read once; write it to a file, give that"
+        )
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
@@ -366,7 +371,8 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
         # Names are the first words of titles. The library's other parsers of FASTA accept less
         # before the first record, or lose names.
         parsed = SimpleFastaParser(io.StringIO(text))
-        return [((title.split() or ["without a name"])[0], row) for title, row in parsed]
+        named = ((title.split() or ["without a name"], row.split()) for title, row in parsed)
+        return [(words[0], "".join(pieces)) for words, pieces in named]
     if looks == "lines":
         return [(f"line-{number}", row) for number, row in enumerate(text.split(), 1)]
     return _blocks(text, looks, path)

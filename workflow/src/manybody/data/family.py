@@ -103,7 +103,7 @@ def _left_out(
         f"of the columns of {whole['reference']}",
         f"{left_out['columns']} columns left out, in which less than {occupancy:.0%} of the "
         f"sequences have a residue{': ' * bool(len(gone))}{ranges(gone.tolist())}"
-        + "; another fit, of all columns, scores their pairs"
+        + "; another fit, of all columns with residues, scores their pairs"
         * bool(len(gone)),
     ]
 

@@ -491,8 +491,7 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
     log.info("%s: %s", entry["name"], memory(family))
     label = f"Fitting {entry['name']}" if blank(family).couplings.size > LONG else ""
-    path = out / MODEL if models else None
-    model = fitted(family, path, label=label, apart=options["held_out"])
+    model = fitted(family, out / MODEL if models else None, 1, label, options["held_out"])
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out)

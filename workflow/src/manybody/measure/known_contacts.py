@@ -39,7 +39,9 @@ LAYOUTS = {
 RANGES = {"d": "a distance in angstrom, 0 or more", "p": "a probability from 0 to 1"}
 MOST, NEAREST = 1e6, 2.0  # angstrom: no distance is more, and no table has only less
 # Names that a list gives to its column of distances or of probabilities.
-VALUES = {"d": "d", "dist": "d", "distance": "d", "p": "p", "prob": "p", "probability": "p"}
+VALUES = dict.fromkeys(
+    ("d", "dist", "distance", "dist_cb", "dist_ca", "dist_min", "min_dist", "distance_cb"), "d"
+) | dict.fromkeys(("p", "prob", "probability", "contact"), "p")
 WIDTHS = (
     "2 columns (i, j) or 3 (i, j, distance), 5 of CASP's RR (i j 0 8 p), or a first line of names "
     "with i, j and d or p"
@@ -49,8 +51,9 @@ BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*")
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 OTHER_ENDINGS = (".gro", ".pqr", ".mol2", ".sdf", ".xyz", ".bcif", ".mmtf")
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
-# aligns more than half of two stretches of RNA.
-IDENTICAL = {"protein": 0.3, "rna": 0.6, "dna": 0.6}
+# aligns more than half of two stretches of RNA. Of n residues it is at least 4.8 n^-0.63, since
+# short sequences are like a part of many (about the curve of Rost 1999).
+IDENTICAL = {"protein": 0.3, "rna": 0.7, "dna": 0.7}
 # Residues as programs of simulations name them: protonation states, ends of nucleic acids (not the
 # ions and ligands that are called the same).
 SIMULATED = {
@@ -185,7 +188,8 @@ def structure_distances(
     name = max(pairs, key=lambda name: pairs[name][1])
     (of_record, of_chain), identical = pairs[name]
     residues, named = chains[name], f"chain {name or 'without a name'}"
-    least = math.ceil(IDENTICAL[kind] * min(len(record), len(residues)))
+    size = min(len(record), len(residues))
+    least = math.ceil(size * min(1.0, max(IDENTICAL[kind], 4.8 * size**-0.63)))
     if identical < least:
         raise OtherRecord(
             f"{path}: {named} ({len(residues)} residues) and the record {about['reference']} "
@@ -209,7 +213,8 @@ def structure_distances(
     said.append(
         f"{named}, one of {len(chains)}, has {len(residues)} residues; "
         f"{len(columns) - len(lacking)} of the {len(columns)} of the record {about['reference']} "
-        f"are known{'; not those of columns ' * (len(lacking) > 0)}{more}"
+        f"are known{'; not those of columns ' * (len(lacking) > 0)}{more}; {identical} of the "
+        f"{len(of_record)} aligned residues are the same"
     )
     return distances, dict(
         chain=name, record=about["reference"], residues=len(sites), identical=identical, said=said
@@ -329,6 +334,11 @@ def _passed(residues: list[Residue], kind: str) -> list[str]:
     """Sentences on what is not as it seems in a chain, and on what is left out of it."""
     unknown = ANY["protein" if kind == "protein" else "nucleic"]
     found = {
+        "residues without C-beta, whose C-alpha counts": [
+            one.names[0]
+            for one in residues
+            if kind == "protein" and one.letter not in (None, "G") and "CB" not in one.atoms
+        ],
         "residues of several names, of which that of highest occupancy counts": [
             "/".join(one.names) for one in residues if len(one.names) > 1
         ],
@@ -435,21 +445,28 @@ def read_contacts(
     casp = any(fields[:2] == ["PFRMAT", "RR"] or len(fields) == 5 for *_, fields in rows)
     left_out = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
     letters = "".join(row[2][0] for row in left_out if not CASP.fullmatch(" ".join(row[2]))[1])
-    if letters and len(letters) != length:
-        raise SourceError(
-            f"{path}: its sequence has {len(letters)} residues, expected the {length} "
-            "columns of the alignment, which its sites would be; renumber the sites by them"
-        )
     brackets = [row for row in rows if BRACKETS.fullmatch(row[1].split()[0])]
     if brackets:
         left_out = [row for row in rows if row is not brackets[0]]
         rows, names = _pairs_of_brackets(path, *brackets[0][:2], length), ["i", "j"]
     else:
         rows, names = _named([row for row in rows if row not in left_out], casp, left_out)
+    # Files of bpseq and ct have a line for each base.
+    residues = len(rows) if "base" in names else len(letters)
+    if residues not in (0, length):
+        raise SourceError(
+            f"{path}: its sequence has {residues} residues, expected the {length} "
+            "columns of the alignment, which its sites would be; renumber the sites by them"
+        )
     for number, line, fields in rows:
         if len(fields) != len(names):
             raise _unlike(
-                path, number, line, f"{len(names)} columns as before" if names else WIDTHS
+                path,
+                number,
+                line,
+                f"{len(names)} columns as before"
+                if names
+                else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone",
             )
     value = next((name for name in ("d", "p") if name in names), None)
     used = [name for name in ("i", "j", "0", "8", value) if name in names]
@@ -484,7 +501,8 @@ def read_contacts(
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
         np.fmin.at(distances, sites, table.get("d", np.nan))
-    if contacts.sum() == length * (length - 1) or (value == "d" and given.max() < NEAREST):
+    most = length * (length - 1) / (1 if value else 2)  # no list of contacts has half of all pairs
+    if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
             f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
             f"{given.max():g}; expected the pairs in contact alone, distances in angstrom or "
@@ -540,7 +558,8 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
         if i != j and field.lower() != "nan"
     ]
     if {_value(fields[2]) for *_, fields in pairs} <= {0, 1}:
-        return [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
+        listed = [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
+        return listed if len(pairs) == length * (length - 1) else rows  # a list has no unknown ones
     return pairs
 
 

@@ -6,6 +6,7 @@ Energies and changes of log p are in nats. Sites are columns of the family; the 
 says which of its residues stands in which (`numbers` and `aligned` of the model's document).
 """
 
+import csv
 import io
 import math
 from collections import Counter
@@ -28,6 +29,7 @@ FITS = 0.9  # share of the positions whose residues must agree for an offset to 
 DEVIATIONS = 1.96  # of a 95 % interval
 IDENTITY = 0.8  # share of equal columns from which sequences share their weight
 BY_PROFILE = "by the profile"
+SAME_FAMILY = ("file_sha256", "columns", "reference", "coverage", "identity")
 # The columns of `effects` that are computed, in words.
 COMPUTED = {"change": "the model", "single_site": "frequencies of single sites"}
 
@@ -45,9 +47,12 @@ def opened(
     folder = Path(path)
     if folder.is_dir():
         path, aligned = folder / "model.safetensors", aligned or folder / "family.fasta"
-        if learned and (other := folder / "boltzmann" / path.name).is_file():
-            path = other
     model = pair_formats.read_model(path)
+    if learned and folder.is_dir() and (other := folder / "boltzmann" / path.name).is_file():
+        found = pair_formats.read_model(other)
+        # The learning may have been of another family in the same folder.
+        same = all(found.about.get(key) == model.about.get(key) for key in SAME_FAMILY)
+        model = found if same else model
     if aligned is None:
         return model, None, None
     names, rows = alignment.read(Path(aligned), "fasta")
@@ -115,7 +120,7 @@ def _in_columns(row: str, model: PairModel) -> str | None:
     """The letters in the columns of the model; None of a record that is not aligned to them."""
     columns = model.about.get("columns", range(1, model.length + 1))
     width = model.about.get("width", model.length)
-    for letters in (row, row.translate(INSERTIONS)):
+    for letters in (row.translate(INSERTIONS), row):
         if len(letters) == model.length:
             return letters
         if len(letters) == width:
@@ -193,7 +198,7 @@ def spearman(first: np.ndarray, second: np.ndarray) -> Correlation:
     with variance (1 + r^2 / 2) / (n - 3). Pairs with nan do not count, ties share a rank."""
     from scipy.stats import spearmanr
 
-    both = np.isfinite(first) & np.isfinite(second)
+    both = ~np.isnan(first) & ~np.isnan(second)
     count = int(both.sum())
     value = float(spearmanr(first[both], second[both]).statistic) if count > 3 else math.nan
     if not abs(value) < 1:
@@ -222,11 +227,18 @@ def effects(
     try:
         separator = "\t" if "\t" in text.partition("\n")[0] else ","
         names = ["mutant", "DMS_score"]
+        rows = list(csv.reader(io.StringIO(text), delimiter=separator))
+        for number, values in enumerate(rows, start=1):
+            if any(values[len(rows[0]) :]):
+                raise ValueError(
+                    f"line {number} has {len(values)} values, the first line {len(rows[0])} names; "
+                    "are there decimal commas?"
+                )
         found = pd.read_csv(io.StringIO(text), sep=separator, usecols=names)[names]
         found = found.astype({"mutant": str, "DMS_score": float})
-        if found.empty:
-            raise ValueError("it has no rows")
-    except ValueError as error:
+        if found["DMS_score"].isna().all():
+            raise ValueError("it has no row with a number as DMS_score")
+    except (ValueError, csv.Error) as error:
         raise SourceError(
             f"{path}: {error}; expected a table with columns mutant and DMS_score (numbers), as "
             "of ProteinGym, separated by commas or tabs"

@@ -346,12 +346,6 @@ class Prices:
         step = cost("step", same | {"optimizer": shaped, "together": bool(same["together"])})
         return recipe["steps"] * step + self._checkpoints(model, "all") * tested
 
-    def _adopt_weights(self, gpu: bool, source: str, model: str, seed: str) -> float:
-        """Every position of the training and validation sequences is masked alone."""
-        counts = self.config["sources"][source]["sequences"]
-        _, cost = self._model(source, model, gpu)
-        return (counts["train"] + counts["validation"]) * cost("tested", "all")
-
     def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
         entry = self.config["clones"][clone]
         keys = ("sampler", "energy", "chains", "gauge", "precision", "order")
