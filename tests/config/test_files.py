@@ -37,6 +37,9 @@ CASES = {
         ["line 2, column 1: found a tab; expected YAML; indent with spaces"],
     ),
     "tab at a value": ("results:\tresults/mine\n", []),
+    "no value": ("a: 1\nb: {c: =}\n", ["line 2, column 8: could not determine a constructor"]),
+    "a tag": ("a: !include b\n", ["line 1, column 4: could not determine a constructor"]),
+    "no day": ("a: 2024-13-45\n", ["mine.yaml: month must be in 1..12"]),
     "brace": (
         "a: 1\nb: {c: [1, 2]\nd: 3\n",
         ["line 3, column 1: did not find", "brace, bracket or quote that opens in line 2"],

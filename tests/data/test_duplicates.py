@@ -113,6 +113,13 @@ def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, coun
     assert len({key for key, _ in found}) == groups
 
 
+def test_documents_without_words_are_of_one_group_only_where_they_are_equal(tmp_path):
+    texts = ["(()) ()", "()(())", "→ ↑ →", "(()) ()", "✦✦"]
+    found = [key for key, _ in deduplicated(tmp_path, texts)[1]]
+    assert len(set(found)) == 4
+    assert found[0] == found[3]
+
+
 def test_the_report_counts_groups_and_the_documents_of_the_largest(tmp_path):
     random = np.random.default_rng(9)
     texts = [sentence(random) for _ in range(4)]

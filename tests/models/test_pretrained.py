@@ -1,6 +1,7 @@
 """A model trained elsewhere gives the library's own logits, and what is none is refused by name."""
 
 import json
+import math
 import shutil
 
 import numpy as np
@@ -14,7 +15,7 @@ from tokenizers import Tokenizer
 from manybody import models
 from manybody.data import own_tokenizer
 from manybody.io import checkpoints
-from manybody.io.atomic import ArtifactError
+from manybody.io.atomic import ArtifactError, read_json
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences, write
@@ -278,7 +279,26 @@ def incomplete(folder):
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
+def added(name):
+    """Gives the checkpoint one more tensor, of this name."""
+
+    def spoil(folder):
+        tensors = load_file(folder / "model.safetensors")
+        tensors[name] = torch.ones(3)
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+    return spoil
+
+
 BAD = {
+    "a layer that config.json does not have": (
+        lambda folder: own_models.edit(folder, num_hidden_layers=1),
+        r"16 tensors of the checkpoint, such as bert.encoder.layer.1.*none of BertForMaskedLM as",
+    ),
+    "an adapter beside the weights": (
+        added("bert.encoder.layer.0.attention.self.query.lora_A.default.weight"),
+        "1 tensors of the checkpoint, such as .*lora_A.*correct config.json, or save it",
+    ),
     "no safetensors": (
         pickled,
         "has no model.safetensors or .* but only pytorch_model.bin; expected safetensors",
@@ -351,6 +371,18 @@ def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
     spoil(bert)
     with pytest.raises(Refusal, match=said):
         adopted({**MASKED, "weights": str(bert)})
+
+
+@pytest.mark.parametrize("name", ["bert.encoder.layer.0.attention.self.bias", "bert.head.weight"])
+def test_tables_of_older_versions_and_other_heads_are_passed_over(name, bert, adopted):
+    added(name)(bert)
+    assert adopted({**MASKED, "weights": str(bert)})
+
+
+def test_numbers_that_json_does_not_have_are_read_as_the_library_writes_them(bert, adopted):
+    own_models.edit(bert, time_limit=[0.0, math.inf])
+    document = read_json(adopted({**MASKED, "weights": str(bert)}).parent / "model.json")
+    assert document["config"]["time_limit"] == [0.0, {"__float__": "Infinity"}]
 
 
 @pytest.mark.parametrize(
@@ -464,10 +496,11 @@ def test_a_list_of_letters_is_a_tokenizer_as_the_library_reads_it(tmp_path, more
     said = own_tokenizer.described(tmp_path)
     assert (said["before"], said["after"], said["mask"]) == ([2], [3], 4)
     (tmp_path / "vocab.txt").write_text("[UNK]\na\n##b")
-    with pytest.raises(
-        Refusal, match=r"esm, which has no tokenizer.json.*save_pretrained\('esm'\)"
-    ):
-        own_tokenizer.take(tmp_path, "esm", tmp_path / "made.json", tmp_path / "special.json")
+    for way in (r"write it.*from_pretrained\('esm'\)", r"started: .*from_pretrained\(BASE\)"):
+        message = rf"esm, which has no tokenizer.json.*{way}.save_pretrained\('esm'\)"
+        with pytest.raises(Refusal, match=message):
+            own_tokenizer.take(tmp_path, "esm", tmp_path / "made.json", tmp_path / "special.json")
+        (tmp_path / "vocab.txt").unlink(missing_ok=True)
 
 
 def test_a_text_of_unknown_tokens_is_refused(bert, adopted, text, capsys):

@@ -40,6 +40,10 @@ CASES = {
         "sequences of 12 tokens; expected at least 4; give a longer text",
     ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
+    "HTML": (
+        lambda f: (f / "letters.txt").write_text("\ufeff<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),
+        "an HTML document",
+    ),
 }
 
 
@@ -50,6 +54,23 @@ def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
     assert command.main(["spectrum", "bert", "--text", "letters.txt", *FEW]) == 1
     assert said in capsys.readouterr().err
     assert not list(masked.glob("spectrum.*"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["--text", "~nobody-here/a.txt"], "--text[0]: found ~nobody-here/a.txt"),
+        (["--length", "0"], "length: found 0"),
+        (["--out", "."], "own tokenizer"),  # a stem of its own in the folder
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused_by_name(changes, said, masked, capsys):
+    CASES["another tokenizer"][0](masked) if "--out" in changes else None
+    asked = ["spectrum", "bert", "--text", "letters.txt", *FEW, *changes]
+    assert command.main(asked) == 1
+    assert said in capsys.readouterr().err
+    assert command.main(["spectrum", "~nobody-here", *asked[2:]]) == 1
+    assert "found ~nobody-here, which is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -223,7 +223,7 @@ def add_spectrum(commands) -> None:
     )
     one.add_argument(
         "--out",
-        type=Path,
+        type=lambda text: Path(text) if Path(text).name else Path(text, "spectrum"),
         default=Path("spectrum"),
         metavar="STEM",
         help="of the files: STEM.pdf, .png and .csv, and STEM-map of one passage (%(default)s)",
@@ -307,7 +307,7 @@ def add_jacobian(commands) -> None:
     )
     one.add_argument(
         "--out",
-        type=Path,
+        type=lambda text: Path(text) if Path(text).name else Path(text, "jacobian"),
         default=Path("jacobian"),
         metavar="STEM",
         help="of the file STEM.csv of scores (%(default)s)",

@@ -79,7 +79,9 @@ class OwnFiles(Block):
     )
     files: list[str] = key("Text, Parquet and Arrow files, and folders of them.", min_length=1)
     boundary: Literal["blank-line", "line", "marker", "file", "heading"] = key(
-        "What separates documents in a text file; marker is a line of its own.", "blank-line"
+        "What separates documents in a text file: marker is a line of its own, heading a line "
+        "` = Title = ` as in WikiText.",
+        "blank-line",
     )
     marker: Text = key(
         "The line that separates documents where boundary is marker; <|endoftext|> by default.",

@@ -33,9 +33,10 @@ def problems(names: Iterable[str | Path]) -> list[str]:
 def _problems(path: Path) -> Iterable[str]:
     if not path.is_file():
         return [_missing(path)]
-    content = path.read_bytes()
+    content, loader = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = yaml.compose(content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        node = yaml.compose(content.decode(), loader)
+        yaml.load(content.decode(), loader)  # of tags, days and merges it may make no value
     except (ValueError, yaml.YAMLError) as error:
         with suppress(ValueError):
             json.loads(content)  # which may be indented with tabs

@@ -274,7 +274,8 @@ class Shingles:
         if piece is None:
             return False
         if not parts:
-            parts = [np.array([_hash(" ".join(words))], np.uint64)]
+            # Documents without words, as of brackets or arrows, are alike where they are equal.
+            parts = [np.array([_hash(" ".join(words) or key.hexdigest())], np.uint64)]
         shingles = np.unique(np.concatenate(parts))
         shingles.tofile(self._sets)
         self._ends.append(self._ends[-1] + len(shingles))

@@ -29,7 +29,7 @@ STARTS = {
     b"SQLite f": ("a database", "write its texts to a file"),
     b"\xd0\xcf\x11\xe0": ("an office document", "save it as text"),
     b"7z\xbc\xaf": ("a 7z archive", f"unpack it (7z x), or {LEAVE}"),
-    **dict.fromkeys((b"<!DOCTYPE html", b"<!doctype html", b"<html"), ("an HTML document", PLAIN)),
+    **dict.fromkeys((b"<!doctype html", b"<html"), ("an HTML document", PLAIN)),
     b"<?xml": ("an XML document", PLAIN),
     b"{\\rtf": ("a document in RTF", PLAIN),
     b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
@@ -48,7 +48,7 @@ def named_file(name: str, key: str, expected: str) -> Path:
     `SourceError` if it does not exist, is a folder, is empty or may not be read; `expected` says in
     words what should be there.
     """
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.is_dir():
         _refuse(key, name, "which is a folder", expected, "name a file in it")
     _check(path, key, name, expected)
@@ -67,7 +67,7 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
     passed = [] if passed is None else passed
     for number, name in enumerate(names):
         place = f"{key}[{number}]"
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         inside = [path]
         if path.is_dir():
             found = _inside(path)
@@ -104,7 +104,11 @@ def _no_text(path: Path) -> str:
 
 def binary(start: bytes) -> tuple[str, str]:
     """Name of the format that begins so and is no text, and the way out, if it is known."""
-    return next((STARTS[sign] for sign in STARTS if start.startswith(sign)), ("", ""))
+    plain = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return next(
+        (STARTS[sign] for sign in STARTS if start.startswith(sign) or plain.startswith(sign)),
+        ("", ""),
+    )
 
 
 def table(path: Path) -> str | None:

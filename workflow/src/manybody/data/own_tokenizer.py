@@ -72,11 +72,16 @@ def read(folder: str | Path, origin: str) -> Tokenizer:
     """The tokenizer in a folder; `SourceError` without one, where the folder is called `origin`."""
     tokenizer = _read(Path(folder))
     if tokenizer is None:
+        ways = [
+            f"write it, where you trust the files (sentencepiece is needed for a tokenizer.model): "
+            f"transformers.AutoTokenizer.from_pretrained({origin!r}).save_pretrained({origin!r})",
+            f"save that of the model from which training started: transformers.AutoTokenizer"
+            f".from_pretrained(BASE).save_pretrained({origin!r})",
+        ]
+        made = any(any(Path(folder).glob(name)) for name in ("vocab*", "merges.txt", "*.model"))
         raise SourceError(
             f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
-            f"above them; write it, where you trust the files (sentencepiece is needed for a "
-            f"tokenizer.model): transformers.AutoTokenizer.from_pretrained({origin!r})"
-            f".save_pretrained({origin!r})",
+            f"above them; {ways[not made]}",
             "tokenizer",
         )
     return tokenizer

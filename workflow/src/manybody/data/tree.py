@@ -111,8 +111,11 @@ def of(source: dict) -> Tree:
     """The tree of a source, its entry in the config; sources that differ by the level only have
     the same rules."""
     random = np.random.default_rng(source["seed"])
-    rules = random_rules(source["vocabulary"], source["rules"]["deviation"], random)
-    return Tree(rules, source["depth"], source["level"])
+    return Tree(
+        random_rules(source["vocabulary"], source["rules"]["deviation"], random),
+        source["depth"],
+        source["level"],
+    )
 
 
 def read_conditionals(path: str | Path) -> Tree:

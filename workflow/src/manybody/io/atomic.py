@@ -68,9 +68,14 @@ def write_json(path: str | Path, value) -> None:
 
 
 def read_json(path: str | Path):
-    """The JSON document in `path`; `ArtifactError` names the file when it is not one."""
+    """The JSON document in `path`; `ArtifactError` names the file when it is not one.
+
+    Numbers that JSON does not have, as some config.json do, come as transformers writes them.
+    """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(
+            Path(path).read_text(encoding="utf-8"), parse_constant=lambda name: {"__float__": name}
+        )
     except (OSError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} is not a readable JSON document: {error}") from error
 

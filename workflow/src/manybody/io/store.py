@@ -144,9 +144,8 @@ def artifact(results: Path, output: Path) -> Path:
 
 def version(results: Path, output: Path, parameters: dict, contents: dict[str, list]) -> Path:
     """The folder of what a job makes of `parameters` and of inputs with these sha256, by name."""
-    made_from = {"parameters": parameters, "inputs": contents}
-    digest = hashlib.sha256(to_json(made_from).encode()).hexdigest()[:32]
-    return artifact(results, output) / digest
+    made_from = to_json({"parameters": parameters, "inputs": contents})
+    return artifact(results, output) / hashlib.sha256(made_from.encode()).hexdigest()[:32]
 
 
 def versions(artifact: Path) -> list[Path]:

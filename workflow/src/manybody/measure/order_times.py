@@ -89,8 +89,9 @@ def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
                 at = steps[place - 1] + way * (steps[place] - steps[place - 1])
             facts = (term, first["order"], first["information"], first["nested"])
             rows.append((*facts, left, float(np.exp(at)), len(there) > 0))
-    names = ["term", "order", "information", "nested", "left", "time", "reached"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(
+        rows, columns=["term", "order", "information", "nested", "left", "time", "reached"]
+    )
 
 
 def kinds(times: pd.DataFrame) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The order spectrum of a language model in a folder on a text, without a config."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,9 +40,9 @@ def measured(
     well. `Refusal` says what of the model or the text cannot be used.
     """
     folders, own = checkpoints(model)
-    whole = Path(model).expanduser()
+    whole = Path(os.path.expanduser(model))
     objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
-    length = length or own_text.usual_length(text, own)
+    length = own_text.usual_length(text, own) if length is None else length
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     asked = [list(map(str, folders)), files, length, orders, forwards]
     asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
@@ -88,7 +89,7 @@ def checkpoints(model: str) -> tuple[list[Path], Path]:
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
     last = folders[-1]
-    beside = (last, Path(model).expanduser(), *reversed(folders))
+    beside = (last, Path(os.path.expanduser(model)), *reversed(folders))
     return folders, next((folder for folder in beside if own_tokenizer.described(folder)), last)
 
 

@@ -186,8 +186,9 @@ def ranges(rows: pd.DataFrame, orders: int, seed: int = 0) -> pd.DataFrame:
         for each in np.unique(span):
             share = blocks.sums(span == each, weighted) / whole
             results.append((f"span {order}", int(each), float(share[0]), blocks.error(share)))
-    table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
-    return table.assign(reached=True, state="measured")
+    return pd.DataFrame(results, columns=["quantity", "order", "value", "se"]).assign(
+        reached=True, state="measured"
+    )
 
 
 def of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:

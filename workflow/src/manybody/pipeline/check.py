@@ -39,7 +39,7 @@ NAMED += ("families",)
 class Config(Block):
     """Names things once; paths are made of these names. What no key here describes is refused."""
 
-    results: Annotated[str, Field(pattern="^[A-Za-z0-9_./-]+$")] = key(
+    results: Annotated[str, Field(pattern="^/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")] = key(
         "Folder that everything goes to, relative to the working directory. One for each scale."
     )
     compute: Compute = key("Where training and sampling run.")

@@ -109,8 +109,7 @@ class Causal:
         """Logits (n, |V|) of the token at a position, the same of all chains, after the first."""
         place = int(positions[0])
         if place == 0:
-            first = functional.one_hot(self.tokens[chains, 0], self.model.vocabulary).double()
-            return first.log()
+            return functional.one_hot(self.tokens[chains, 0], self.model.vocabulary).double().log()
         parts = self.tokens[chains, :place].split(self.at_once)
         return torch.cat([self.model.head(self.model.features(part)[:, -1]) for part in parts])
 

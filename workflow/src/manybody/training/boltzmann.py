@@ -256,8 +256,10 @@ class _Learning:
 
     def _enough(self, fitted: Fitted, slack: float = 0.0) -> bool:
         low, high = self.settings["slope"]
-        fits = low - slack <= fitted.slope <= high + slack
-        return fitted.pearson >= self.settings["target"] and fits
+        return (
+            fitted.pearson >= self.settings["target"]
+            and low - slack <= fitted.slope <= high + slack
+        )
 
     def _tested(self) -> dict:
         """Statistics of new chains from both starts: a few until their log p agree, then all until

@@ -422,8 +422,7 @@ def solve_free(
 def memory(length: int, vocabulary: int) -> int:
     """Bytes that a fit takes at most, of `vocabulary` colours of which all count."""
     size = length * (length - 1) // 2 * vocabulary**2
-    history = HISTORY if _bytes(size, HISTORY) <= MOST else LEAST_HISTORY
-    return _bytes(size, history)
+    return _bytes(size, HISTORY if _bytes(size, HISTORY) <= MOST else LEAST_HISTORY)
 
 
 def _bytes(size: int, history: int) -> int:

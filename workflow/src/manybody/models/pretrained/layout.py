@@ -89,8 +89,8 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
         f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected safetensors, as reading "
-        f"pickled weights can run code; copy what is missing of these, or convert pickled ones "
-        f"elsewhere, in a container without network: "
+        f"pickled weights can run code; copy what is missing of these, rename the {WHOLE} that has "
+        f"another name, or convert pickled ones elsewhere, in a container without network: "
         f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
         f".save_pretrained(other), and name that folder",
         "weights",

@@ -6,6 +6,7 @@ rows beyond |V|, with which some models are padded, are left out.
 """
 
 import logging
+import re
 from pathlib import Path
 
 import torch
@@ -19,6 +20,10 @@ from manybody.models.linear import accelerate_layers
 from manybody.models.pretrained import layout, series
 
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
+# Tensors of a layer, but for tables that older versions of the library kept beside its weights.
+OF_LAYER = re.compile(
+    r"\.\d+\.(?!.*(masked_bias|causal_mask|inv_freq|position_ids|(attn|attention|self)\.bias)$)"
+)
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
 
 
@@ -261,6 +266,14 @@ class Pretrained(Model):
                     f"have another shape, such as {sorted(wrong)[0]}, where the checkpoint has "
                     f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
                     f"that it was trained as"
+                )
+            unused = [n for n in found["unexpected_keys"] if OF_LAYER.search(n)]
+            if unused:
+                raise layout.CheckpointError(
+                    f"{len(unused)} tensors of the checkpoint, such as {min(unused)}, are none of "
+                    f"{type(library).__name__} as its config.json has it; expected those of its "
+                    f"layers alone; correct config.json, or save it from the class that it was "
+                    f"trained as"
                 )
             return cls(library.eval(), **settings)
         except Refusal as error:

@@ -69,7 +69,8 @@ def found(
     if isinstance(weights, dict):
         return _revisions(weights, steps, known or {})
     folders = [
-        Path(name).expanduser() for name in ([weights] if isinstance(weights, str) else weights)
+        Path(os.path.expanduser(name))
+        for name in ([weights] if isinstance(weights, str) else weights)
     ]
     for folder in folders:
         if not folder.is_dir():

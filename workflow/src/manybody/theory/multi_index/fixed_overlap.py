@@ -46,8 +46,10 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             found.append(each[::-1])
     values = mean_error([[fixed.overlaps[0] for fixed in each] for each in found])
     converged = np.all([[fixed.converged for fixed in each] for each in found], axis=0)
-    parts = [
-        rows("fixed", "Q11", overlaps, *values),
-        rows("converged", "fixed", overlaps, converged),
-    ]
-    return joined(parts, entry)
+    return joined(
+        [
+            rows("fixed", "Q11", overlaps, *values),
+            rows("converged", "fixed", overlaps, converged),
+        ],
+        entry,
+    )
