@@ -34,8 +34,10 @@ class Model(Block):
     @property
     def given(self) -> str | None:
         """The key that says where the weights are from where nothing is trained."""
-        keys = ("parameters", "weights")
-        return next((name for name in keys if getattr(self, name, None) is not None), None)
+        return next(
+            (name for name in ("parameters", "weights") if getattr(self, name, None) is not None),
+            None,
+        )
 
     @property
     def evaluated(self) -> bool:

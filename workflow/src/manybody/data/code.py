@@ -173,8 +173,9 @@ class CodeLaw:
     def sub_law(self, orders: Collection[int] | None = None, scale: float = 1.0) -> "CodeLaw":
         """The law of the terms of these orders, by default all, their couplings times `scale`."""
         kept = True if orders is None else np.isin(self.orders, list(orders))
-        couplings = scale * np.where(kept, self.couplings, 0.0)
-        return CodeLaw(self.sites, couplings, self.length, self.vocabulary)
+        return CodeLaw(
+            self.sites, scale * np.where(kept, self.couplings, 0.0), self.length, self.vocabulary
+        )
 
     def _present(self) -> list[int]:
         return sorted(set(self.orders[self.couplings != 0].tolist()))

@@ -88,8 +88,9 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
         return turned(p * (changes - (p * changes).sum()), basis)[low]
 
     start = turned(logs, basis)[low] / logs.size
-    sought = f"the distribution of order {order} with the same marginals"
-    return least(start, dual, covariance, sought)[2]
+    return least(
+        start, dual, covariance, f"the distribution of order {order} with the same marginals"
+    )[2]
 
 
 def least(found: np.ndarray, function: Callable, curvature: Callable, sought: str) -> tuple:

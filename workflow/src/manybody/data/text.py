@@ -123,8 +123,9 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
 def passed_over(passed: list[str]) -> str:
     """A sentence on what of a corpus was passed over, each with its reason."""
-    more = f" and {len(passed) - NAMED} more" if len(passed) > NAMED else ""
-    return f"Passed over: {', '.join(passed[:NAMED])}{more}."
+    return f"Passed over: {', '.join(passed[:NAMED])}" + (
+        f" and {len(passed) - NAMED} more." if len(passed) > NAMED else "."
+    )
 
 
 def _deduplicated(

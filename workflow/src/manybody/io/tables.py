@@ -165,8 +165,10 @@ SPECTRA = Table(
 
 def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
     """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`."""
-    frames = [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()]
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(
+        [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()],
+        ignore_index=True,
+    )
 
 
 def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
@@ -324,8 +326,10 @@ def places(
 ) -> dict[str, tuple[str | Path, int | None]]:
     """The file of the sequences of each target, and how many of them to take, None for all; paths:
     of each target's split or manifest."""
-    pairs = zip(targets.items(), paths, strict=True)
-    return {name: _place(target, path) for (name, target), path in pairs}
+    return {
+        name: _place(target, path)
+        for (name, target), path in zip(targets.items(), paths, strict=True)
+    }
 
 
 def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:

@@ -127,8 +127,7 @@ def frequencies(
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda part: count(colours, each, part, threads, pairs), range(threads)))
     pairs = pairs / each.sum()
-    sites = np.concatenate([pairs[:1].sum(axis=2), pairs[: length - 1].sum(axis=1)])
-    return sites, pairs
+    return np.concatenate([pairs[:1].sum(axis=2), pairs[: length - 1].sum(axis=1)]), pairs
 
 
 def nearest(tokens: np.ndarray, natural: np.ndarray, itself: bool = False) -> np.ndarray:

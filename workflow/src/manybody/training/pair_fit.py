@@ -348,8 +348,9 @@ def fit(
     is given. `ValueError` for tokens, weights or a scale that do not fit.
     """
     family = Family(tokens, vocabulary, weights, gap)
-    strengths = (penalty(family, scale), STRENGTH)
-    return solve(family, strengths, threads, iterations, heads=heads, label=label).model
+    return solve(
+        family, (penalty(family, scale), STRENGTH), threads, iterations, heads=heads, label=label
+    ).model
 
 
 def penalty(family: Family, scale: str = "gremlin") -> float:

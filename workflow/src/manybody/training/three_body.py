@@ -199,8 +199,13 @@ def fit(form, part: Part, logits: np.ndarray, strength: float, start: np.ndarray
         gradient = 2 * strength * vector - form.gradient(part.own, vector, errors)
         return float(part.weights @ losses + strength * vector @ vector), gradient
 
-    settings = options(ITERATIONS, tolerance=FLAT)
-    return minimize(objective, start, jac=True, method="L-BFGS-B", options=settings).x
+    return minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options=options(ITERATIONS, tolerance=FLAT),
+    ).x
 
 
 def compare(
