@@ -22,7 +22,7 @@ def test_the_truth_is_asked_about_the_students_sets(config):
     assert [(key.evaluation, key.seed) for key in runs] == [
         (key.spectrum, key.seed) for key in spectra
     ]
-    assert len(runs) == 6
+    assert len(runs) == 3 + 5
     assert found.clones == []
 
 
