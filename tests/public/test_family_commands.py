@@ -80,10 +80,12 @@ def test_new_sequences_are_written_with_what_they_are(folder, capsys):
     }  # fmt: skip
     assert (folder / "generated.png").stat().st_size > 5000
     # They come from the model of Boltzmann learning, not from that of the fit beside it.
+    fit, about = pair_formats.read_model("other.dat"), mb.load_couplings("own").about
     learned = folder / "own" / "boltzmann"
     learned.mkdir()
     (folder / "own" / "model.safetensors").rename(learned / "model.safetensors")
-    pair_formats.read_model("other.dat").save(folder / "own" / "model.safetensors")
+    about = {key: value for key, value in about.items() if key != "boltzmann"}
+    PairModel(fit.fields, fit.couplings, about).save(folder / "own" / "model.safetensors")
     assert command.main(["generate", "own", "-n", "40"]) == 0
     for given in (True, False):
         assert ("boltzmann" in mb.load_couplings("own", learned=given).about) == given
