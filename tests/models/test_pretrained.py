@@ -373,9 +373,11 @@ def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
         adopted({**MASKED, "weights": str(bert)})
 
 
-@pytest.mark.parametrize("name", ["bert.encoder.layer.0.attention.self.bias", "bert.head.weight"])
+@pytest.mark.parametrize(
+    "name", ["encoder.layer.0.attention.self.bias", "encoder.layer.1.masked_bias", "head.weight"]
+)
 def test_tables_of_older_versions_and_other_heads_are_passed_over(name, bert, adopted):
-    added(name)(bert)
+    added(f"bert.{name}")(bert)
     assert adopted({**MASKED, "weights": str(bert)})
 
 
