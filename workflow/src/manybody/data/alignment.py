@@ -319,7 +319,7 @@ def read_text(path: Path) -> str:
     of byte order. Bytes that are no UTF-8 are replaced: names and remarks may hold any."""
     if path.is_fifo():
         raise SourceError(
-            f"{path} is a pipe, which can be read once; write it to a file, give that"
+            f"{path} is a pipe, which can be read once; write it to a file and give that"
         )
     try:
         raw = path.read_bytes()

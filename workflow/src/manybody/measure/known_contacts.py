@@ -558,8 +558,8 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
         if i != j and field.lower() != "nan"
     ]
     if {_value(fields[2]) for *_, fields in pairs} <= {0, 1}:
-        listed = [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
-        return listed if len(pairs) == length * (length - 1) else rows  # a list has no unknown ones
+        ones = [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
+        return ones if len(pairs) == length * (length - 1) else rows  # a list has no unknown ones
     return pairs
 
 
