@@ -160,7 +160,7 @@ class Display:
             end = datetime.now() + timedelta(seconds=left)
             end = f"{end:%H:%M}" if left < 12 * 3600 else f"{end:%a %d %b %H:%M}"
             first += f", about {span(left)} left, until {end}"
-            if never := self.plan.rough(self.took):
+            if never := len(self.plan.guessed - self.took.keys()):
                 first += f" (a rough estimate: {never} of the jobs left never ran here)"
         shown = {name: said.text if said else span(running[name]) for name, said in reports.items()}
         lines = [f"  {self.job[name].message or name}: {text}" for name, text in shown.items()]

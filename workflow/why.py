@@ -86,8 +86,8 @@ def time_needed(plan: Plan) -> str:
     said = f"{_jobs(len(plan.expected))}, about {needed} with --cores {plan.cores}"
     if plan.stored:
         said += f"; the results of {len(plan.stored)} are in the store"
-    if never := plan.rough():
-        said += f"; a rough estimate, as {never} of them never ran here"
+    if plan.guessed:
+        said += f"; a rough estimate, as {len(plan.guessed)} of them never ran here"
     return said
 
 

@@ -66,12 +66,6 @@ def test_jobs_of_the_store_say_nothing_of_the_pace_of_others():
     assert found.left({}, {}, {"train/a": 20.0}) == 102
 
 
-def test_an_estimate_is_rough_while_much_of_it_is_guessed():
-    found = plan(dict(a=100, b=100, c=1), guessed={"a", "c"})
-    assert found.rough() == 2
-    assert found.rough({"a": 90.0}) == 0
-
-
 def test_the_pace_is_that_of_the_estimates_until_something_is_known():
     assert pace([])("train/a") == 1
     assert pace([("train/b", 3.0, 6.0)])("train/a") < 1.3
@@ -177,7 +171,7 @@ def test_the_nearest_jobs_of_a_stage_are_asked_first(planned, jobs, tmp_path):
 def test_of_a_stage_that_never_ran_the_seconds_are_guessed(planned, jobs):
     found = planned()
     assert found.expected == dict.fromkeys(jobs, GUESS + OVERHEAD)
-    assert found.rough() == len(jobs)
+    assert found.guessed == jobs.keys()
 
 
 def test_a_price_stands_in_where_nothing_ran(planned, tmp_path):

@@ -30,7 +30,7 @@ class Plan:
 
     expected: seconds of each; after: the others that it needs; threads: cores that it takes of
     those that there are; stored: the jobs whose results are in the store; guessed: those that
-    never ran here, so that `expected` is rough.
+    never ran here and have no price.
     """
 
     expected: Times
@@ -51,8 +51,7 @@ class Plan:
         slower = pace((job, self.expected[job], known[job]) for job in known.keys() - self.stored)
         seconds = {}
         for job in self.after.keys() - took:
-            left = self.expected[job]
-            left *= 1.0 if job in self.stored else slower(job)
+            left = self.expected[job] * (1.0 if job in self.stored else slower(job))
             if job in running:
                 left = max(left - running[job], running[job] / 10)
                 if said := reports.get(job):
@@ -61,13 +60,6 @@ class Plan:
             seconds[job] = left
         after = {job: self.after[job] - set(took) for job in seconds}
         return makespan(seconds, after, lambda job: (self.threads[job],), [(self.cores,)], running)
-
-    def rough(self, took: Iterable[str] = ()) -> int:
-        """Counts the jobs left that never ran here, if they make a tenth of the time left."""
-        left = self.expected.keys() - took
-        never = left & self.guessed
-        of_never, of_all = (sum(self.expected[job] for job in jobs) for jobs in (never, left))
-        return len(never) if 10 * of_never > of_all else 0
 
 
 def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
@@ -96,8 +88,7 @@ def plan(
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,
     what it took when it last ran here, or else what the jobs of its stage took that are most
     similar; and where none of these ran, its price, or `GUESS`. A job that keeps nothing in the
-    store makes what is there again, unless it is one of `changed`, whose parameters are others than
-    before.
+    store makes what is there again, unless it is one of `changed`, whose parameters changed.
     """
     records, contents = _records(results), {}
     prices = read_json(results / PRICED) if (results / PRICED).is_file() else {}
