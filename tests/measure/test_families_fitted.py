@@ -268,7 +268,7 @@ def test_an_error_in_one_family_of_a_list_leaves_the_others(tmp_path, monkeypatc
 
 
 def test_long_fits_of_a_list_say_their_memory_and_their_progress(
-    rna, fits, tmp_path, monkeypatch, caplog
+    rna, fits, tmp_path, monkeypatch, capsys
 ):
     reading = dict(form=None, alphabet=None, occupancy=0.7, coverage=0.5, identity=0.8)
     options = dict(reading=reading, separation=None, models=False, held_out=False)
@@ -276,12 +276,11 @@ def test_long_fits_of_a_list_say_their_memory_and_their_progress(
     labels = []
     fit = pair_fit.fit
     monkeypatch.setattr(pair_fit, "fit", lambda *a, **k: labels.append(k["label"]) or fit(*a, **k))
-    caplog.set_level("INFO")
     measured.fit_many([entry], tmp_path / "short", options, "code")
     monkeypatch.setattr(measured, "LONG", 0)
     measured.fit_many([entry], tmp_path / "long", options, "code")
     assert labels == ["", "", "Fitting mine", "Fitting mine, all columns"]
-    assert "mine: the fit needs about 0.30 GB of memory" in caplog.text
+    assert capsys.readouterr().out.count("mine: the fit needs about 0.30 GB of memory") == 1
     monkeypatch.setattr(pair_fit, "memory", lambda *_: 2**60)
     (refused,) = measured.fit_many([entry], tmp_path / "large", options, "code")
     assert "of memory, this machine has" in refused["failed"]

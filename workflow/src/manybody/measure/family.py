@@ -7,7 +7,6 @@ have too many gaps, pairs are scored by another fit that has all.
 """
 
 import hashlib
-import logging
 import math
 import traceback
 from collections.abc import Iterable
@@ -31,12 +30,12 @@ from manybody.io.atomic import (
     write_text,
 )
 from manybody.io.code_digest import code_digest
+from manybody.io.logs import tell
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.measure import contacts, known_contacts, mutations
 from manybody.training import pair_fit
 
-log = logging.getLogger(__name__)
 HELD_OUT = 0.1  # share of each of the two splits that are held out
 SEED = 0
 PROGRAM = 0.3 * 2**30  # bytes that the program takes without a fit
@@ -489,8 +488,10 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     if (kept := _recorded(out, made, TABLES + models)) is not None:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
-    log.info("%s: %s", entry["name"], memory(family))
-    label = f"Fitting {entry['name']}" if blank(family).couplings.size > LONG else ""
+    said, label = memory(family), ""
+    if blank(family).couplings.size > LONG:
+        label = f"Fitting {entry['name']}"
+        tell(entry["name"], [said])
     model = fitted(family, out / MODEL if models else None, 1, label, options["held_out"])
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
