@@ -57,6 +57,7 @@ def test_a_running_job_knows_better_towards_its_end():
     assert 3 < at_its_end < 4
     # nothing is known of a job that takes longer than expected, but it is not over
     assert found.left({"a": 500.0}, {}, {}) >= 50
+    assert found.left({"a": 500.0}, {"a": Report("6/100", 0.06, 9000.0)}, {}) == 9000
 
 
 def test_jobs_of_the_store_say_nothing_of_the_pace_of_others():

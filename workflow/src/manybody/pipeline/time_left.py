@@ -55,8 +55,9 @@ class Plan:
             if job in running:
                 left = max(left - running[job], running[job] / 10)
                 if said := reports.get(job):
-                    # At its end a job knows better than the estimate, at its start it does not.
-                    left = said.share * said.left + (1 - said.share) * left
+                    # A job knows better at its end, and where the estimate was too low.
+                    share = 1.0 if running[job] > self.expected[job] else said.share
+                    left = share * said.left + (1 - share) * left
             seconds[job] = left
         after = {job: self.after[job] - set(took) for job in seconds}
         return makespan(seconds, after, lambda job: (self.threads[job],), [(self.cores,)], running)
@@ -143,8 +144,7 @@ def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dic
 
 
 def _by_records(output: Path, job, records: list[tuple[Path, float]]) -> float:
-    """Seconds by the records that are nearest to `output` in the tree of folders: its own, or else
-    those of other seeds, or of other models."""
+    """Seconds by the records nearest in the tree of folders: its own, other seeds or models."""
     shared = defaultdict(list)
     for path, seconds in records:
         shared[len(Path(os.path.commonpath([output, path])).parts)].append(seconds)
