@@ -90,6 +90,7 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         ("\n".join(" ".join(map(str, row)) for row in np.where(MATRIX < 8, 7, np.nan)), [[2, 4]], 1,
          "not listed: unknown"),
         (LABELLED, [[2, 4]], 28, "pairs listed, 1 of"),
+        (pd.DataFrame(MATRIX).to_csv(), [[2, 4]], 28, "pairs listed, 1 of"),
         ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
         (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
         ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n3 A 0\n4 u 2\n"
@@ -126,6 +127,15 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
             "a matrix of 8 x 8: distances, or 1 and 0 alone",
         ),
         ("\n".join(["9.5 " * 10] * 10), "a matrix of 8 x 8"),
+        # Of one site more, and none of labels, also where the first is not resolved
+        ("\n".join(["9.5 " * 9] * 9), "a matrix of 8 x 8: .*labels"),
+        ("\n".join(["nan " * 9, *["nan " + "9.5 " * 8] * 8]), "a matrix of 8 x 8"),
+        # Nanometres, of mdtraj, which leaves out the closest pairs of residues
+        (
+            "i,j,d\n"
+            + "\n".join(f"{i},{j},{j - i}.1" for i in range(1, 9) for j in range(i + 3, 9)),
+            "15 pairs of sites in contact, with values up to 7.1; .*angstrom",
+        ),
         # Scores of most pairs, by names that say neither distance nor probability
         (
             "i,j,cn\n" + "\n".join(f"{i},{j},.1" for i in range(1, 9) for j in range(i + 3, 9)),

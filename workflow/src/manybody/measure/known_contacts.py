@@ -466,7 +466,8 @@ def read_contacts(
                 line,
                 f"{len(names)} columns as before"
                 if names
-                else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone",
+                else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone; "
+                "its labels, if any, are words or numbers that count on",
             )
     value = next((name for name in ("d", "p") if name in names), None)
     used = [name for name in ("i", "j", "0", "8", value) if name in names]
@@ -501,7 +502,8 @@ def read_contacts(
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
         np.fmin.at(distances, sites, table.get("d", np.nan))
-    most = length * (length - 1) / (1 if value else 2)  # no list of contacts has half of all pairs
+    # No list of contacts has half of all pairs, and not all of so many distances are of contacts.
+    most = max(length * (length - 1) / 2, known.sum())
     if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
             f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
@@ -547,7 +549,12 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
     """The rows of a table of distances, or those of a list of the pairs with 1 where all are 1 or
     0, that a matrix (L, L) stands for, with labels or without; what is not known is nan there.
     Other rows stay as they are."""
-    if len(rows) == length + 1 > 6 and {len(fields) for *_, fields in rows[1:]} == {length + 1}:
+    if (
+        len(rows) == length + 1 > 6
+        and {len(fields) for *_, fields in rows[1:]} == {length + 1}
+        and _are_labels(rows[0][2][-length:])
+        and _are_labels([fields[0] for *_, fields in rows[1:]])
+    ):
         rows = [(number, line, fields[1:]) for number, line, fields in rows[1:]]
     if not (len(rows) == length > 5 and {len(fields) for *_, fields in rows} == {length}):
         return rows
@@ -561,6 +568,13 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
         ones = [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
         return ones if len(pairs) == length * (length - 1) else rows  # a list has no unknown ones
     return pairs
+
+
+def _are_labels(fields: list[str]) -> bool:
+    """True of words, and of numbers that count on: no row of distances is like that."""
+    values = np.array([_value(field) for field in fields])
+    words = np.isnan(values).all() and "nan" not in map(str.lower, fields)
+    return words or (np.diff(values) == 1).all()
 
 
 def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) -> list[tuple]:
