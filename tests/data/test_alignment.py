@@ -4,6 +4,7 @@ import gzip
 import itertools
 import os
 import re
+import subprocess
 from types import SimpleNamespace
 
 import numpy as np
@@ -228,6 +229,7 @@ REFUSED = {
     "a line each": ("ACEF\nACEF\n", {}, "found 'ACEF'.*`format: lines`"),
     "clustal": ("CLUSTAL W\n\na AC\nb AC\n", {}, "`format: clustal`"),
     "phylip": (" 2 4\na ACEF\nb ACEF\n", {}, "AlignIO.convert.*'phylip-relaxed'"),
+    "phylip of lines": (" 2 4\na AC\n EF\nb AC\n EF\n", {}, "one record behind the other.*awk"),
     "pir": (">P1;a\nACE F\nACD*\n", {}, "AlignIO.convert.*'pir'"),
     "nexus": ("#nexus\nbegin data;\n", {}, "AlignIO.convert.*'nexus'"),
     "msf": ("my.msf  MSF: 24 Type: P\n", {}, "sed .*`format: clustal`"),
@@ -254,6 +256,26 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
         ("1 clu", "3 seq", "no such")
     )
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+def test_the_command_for_wrapped_phylip_makes_fasta_of_it(tmp_path):
+    path = tmp_path / "a family.phy"
+    path.write_text(" 2 12\n\none  ACEF\n  ACEF AC\nEF\ntwo\nACEFACEF\nAC-F\n")
+    with pytest.raises(SourceError, match="It looks like PHYLIP") as caught:
+        alignment.format_of(path)
+    way = re.search("awk .*fasta'(?=, then)", str(caught.value))[0]
+    subprocess.run(["bash", "-c", way], check=True, timeout=60)
+    assert read(tmp_path / "a family.phy.fasta", "fasta") == (
+        ["one", "two"], ["ACEFACEFACEF", "ACEFACEFAC-F"]
+    )  # fmt: skip
+
+
+def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):
+    path = tmp_path / "mega.fasta"
+    for rows, count in ((("ACDE", ".K..", "..-."), 1), (("ACDE", ".K..", "...."), 0)):
+        path.write_text("".join(f">{n}\n{row}\n" for n, row in enumerate(rows)))
+        said = alignment.load(path, "fasta", "protein")[2]["said"]
+        assert sum("6 dots where the first record has a residue" in one for one in said) == count
 
 
 def test_a_pipe_is_refused_since_it_is_read_twice(tmp_path):

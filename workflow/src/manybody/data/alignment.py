@@ -55,6 +55,7 @@ BEGINS = {
     "pir": r">[A-Z][A-Z0-9];",
     "fasta": r"(#.*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
+    "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
     "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n",
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
@@ -71,6 +72,11 @@ WAYS = {
     "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
+    "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "
+    """awk '!L {{L = $2; next}} NF {{if (n <= 0) {{print ">" $1; $1 = ""; n = L}} """
+    """gsub(/[ \\t\\r]/, ""); print; n -= length}}' '{1}' > '{1}.fasta', """
+    "then `file: {1}.fasta` and `format: fasta` (by Bio.AlignIO from 'phylip' or "
+    "'phylip-sequential' where names take ten columns)",
     "phylip-relaxed": f"{CONVERT} (with 'phylip' where names take ten columns)",
 }
 EXPECTED = {
@@ -180,8 +186,7 @@ def format_of(path: Path) -> str:
 def alphabet_of(path: Path, form: str) -> str:
     """The alphabet that the letters of a file are of. `SourceError` where several fit, or none."""
     _, letters, _ = records(path, form)
-    raw = _bytes(columns(letters, form))
-    shares, bases = _explained(raw)
+    shares, bases = _explained(_bytes(columns(letters, form)))
     fits = [kind for kind, share in shares.items() if share >= EXPLAINED]
     if not fits:
         raise SourceError(f"{path}: {_no_alphabet(shares)}")
@@ -301,13 +306,16 @@ def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
 
 
 def _doubtful_columns(rows: list[str], form: str) -> list[str]:
-    """A sentence on columns that look like the inserts of A2M, where these are read as columns."""
-    looks = [
-        re.fullmatch(r"[a-z]*\.[a-z.]*", "".join(letters)) is not None
-        for letters in zip(*rows, strict=True)
-    ]
+    """Sentences on columns that look like the inserts of A2M, where these are read as columns, and
+    on dots that may stand for the residues of the first record, as MEGA writes them."""
+    every = ["".join(letters) for letters in zip(*rows, strict=True)]
+    looks = [re.fullmatch(r"[a-z]*\.[a-z.]*", letters) is not None for letters in every]
     first = [*looks, True].index(True) + 1
+    dots = sum(letters.count(".") for letters in every if letters[0].isupper())
     return [
+        f"{dots} dots where the first record has a residue are read as gaps, as '-' is; if they "
+        "mean the same residue, write it out in the program that made the file"
+    ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
         f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
         "as the inserts of A2M, and are read as columns; if they are inserts, `format: a3m` of a "
         "FASTA file drops them"
@@ -325,8 +333,7 @@ def read_text(path: Path) -> str:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
-                most = max(SMALL, PACKED * len(raw))
-                unpacked = packed.read(most + 1)
+                unpacked = packed.read(max(SMALL, PACKED * len(raw)) + 1)
             refuse_bomb(path, len(raw), len(unpacked))
             raw = unpacked
     except FileNotFoundError as error:
