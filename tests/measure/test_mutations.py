@@ -202,12 +202,19 @@ def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
         mutations.effects(model, other)
 
 
+def test_rows_that_repeat_a_mutant_are_counted(model, tmp_path):
+    found = mutations.effects(model, written(tmp_path / "t.csv", ["A11C", "C12A", "A11C"]))
+    assert "; 1 rows repeat a mutant, and count as well" in mutations.answers(found)[0]
+
+
 TABLES = {
     "mutant\tscore\nA11C\t1\n": r"not found: \['DMS_score'\]; expected a table with columns mutant",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
     "mutant,DMS_score\n": "no row with a number as DMS_score",
     "mutant,DMS_score\nA11C,\nC12A,NA\n": "no row with a number as DMS_score",
+    "mutant,DMS_score\n\nA11C,0\n,\n\nWT,1\n": "t.csv, line 6: found mutant 'WT'",
+    "mutant,DMS_score\n,1\n": "t.csv, line 2: found mutant '', expected",
     "mutant,DMS_score\nA11C,-7,4672\n": "line 2 has 3 values, the first line 2 names; .*decimal",
     **{
         f"mutant,DMS_score\nA11C,0\n{mutant},1\n": r"t.csv, line 3: found mutant .*A24G"

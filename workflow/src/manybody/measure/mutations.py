@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from Bio.SeqIO.FastaIO import SimpleFastaParser
 
 from manybody.data import SourceError, alignment, pair_formats, profile
 from manybody.data.alignment import INSERTIONS, read_text
@@ -89,8 +88,12 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     text = read_text(Path(path)).replace("\0", "").strip()
     if not text.startswith(">"):
         raise SourceError(f"{path}: found {text[:40]!r}, expected FASTA, which starts with '>'")
-    titles, letters = zip(*SimpleFastaParser(io.StringIO(text + "\n")), strict=True)
-    names = [(title.split() or ["without a name"])[0] for title in titles]
+    names, letters = zip(*alignment.parsed(text, "fasta", Path(path)), strict=True)
+    bare = [name for name, row in zip(names, letters, strict=True) if not _residues(row)]
+    if bare:
+        raise SourceError(
+            f"{path}: record {bare[0]} ({len(bare)} so) has no residues; leave it out"
+        )
     given = [_in_columns(row.rstrip("*"), model) for row in letters]
     whole = None not in given
     other = [n for n, row in enumerate(given) if row is None or not (whole or "-" in row)]
@@ -226,7 +229,6 @@ def effects(
     text = read_text(Path(path))
     try:
         separator = "\t" if "\t" in text.partition("\n")[0] else ","
-        names = ["mutant", "DMS_score"]
         rows = list(csv.reader(io.StringIO(text), delimiter=separator))
         for number, values in enumerate(rows, start=1):
             if any(values[len(rows[0]) :]):
@@ -234,8 +236,11 @@ def effects(
                     f"line {number} has {len(values)} values, the first line {len(rows[0])} names; "
                     "are there decimal commas?"
                 )
-        found = pd.read_csv(io.StringIO(text), sep=separator, usecols=names)[names]
-        found = found.astype({"mutant": str, "DMS_score": float})
+        kinds = {"mutant": str, "DMS_score": float}
+        found = pd.read_csv(
+            io.StringIO(text), sep=separator, usecols=[*kinds], dtype=kinds, skip_blank_lines=False
+        )
+        found = found[[*kinds]].dropna(how="all").fillna({"mutant": ""})
         if found["DMS_score"].isna().all():
             raise ValueError("it has no row with a number as DMS_score")
     except (ValueError, csv.Error) as error:
@@ -327,7 +332,11 @@ def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
 def answers(found: pd.DataFrame) -> list[str]:
     """Sentences on how the measured effects of `effects` agree with what is computed."""
     correlations, share = agreement(found)
-    return [f"{share:.0%} of the measured mutants could be scored"] + [
+    twice = found["mutant"].duplicated().sum()
+    return [
+        f"{share:.0%} of the measured mutants could be scored"
+        + f"; {twice} rows repeat a mutant, and count as well" * bool(twice)
+    ] + [
         f"Spearman's correlation with {COMPUTED[name]}: {one.value:.3f} ({one.low:.3f} to "
         f"{one.high:.3f}, 95 %; {one.count} mutants)"
         for name, one in correlations.items()
