@@ -191,6 +191,21 @@ def test_what_was_fitted_is_not_fitted_again(rna, fits, tmp_path, monkeypatch):
     assert len(fits) == 4
 
 
+def test_files_of_an_earlier_run_are_not_those_of_the_page(rna, tmp_path):
+    folder = tmp_path / "out"
+    for occupancy, old in ((0, 2), (0.7, 1)):
+        family, truth = measured.opened(rna, None, occupancy=occupancy)
+        found = measured.found_in(family, model_of(family, STEM), truth)
+        measured.write_tables(found, folder)
+        page.draw(found, folder)
+        for name in (page.EFFECTS, measured.ALL_COLUMNS):
+            (folder / name).touch()
+        text = page.write(folder, measured.record(found), "made").read_text()
+        assert text.count("of an earlier run") == old
+    record = measured.record(found) | {"effects": ["50 %", "0.3"]}
+    assert "of an earlier run" not in page.write(folder, record, "made").read_text()
+
+
 def test_pairs_of_columns_with_many_gaps_are_scored_by_a_fit_of_all_columns(rna, fits, tmp_path):
     family, truth = measured.opened(rna, None, reference="r20/5-28")
     path = tmp_path / "all.safetensors"

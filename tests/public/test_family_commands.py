@@ -42,6 +42,23 @@ def test_energies_of_a_folder_and_of_a_file_are_the_same(folder, capsys):
     np.testing.assert_allclose(first["energy"], expected, rtol=1e-6)
 
 
+def test_records_without_residues_have_no_energy(folder, capsys):
+    (folder / "new.fasta").write_text(">a\nACCGU\n>b\n>c\n--*--\n")
+    assert command.main(["energies", "own", "new.fasta"]) == 1
+    assert "new.fasta: record b (2 so) has no residues; leave it out" in capsys.readouterr().err
+
+
+def test_what_is_given_is_not_overwritten(folder, capsys):
+    table = (folder / "effects.csv").rename("mutations.csv").read_bytes()
+    rows = (folder / "own" / "family.fasta").read_bytes()
+    assert command.main(["mutations", "own", "--effects", "mutations.csv", "--offset", "2"]) == 1
+    asked = ["family", "own/../own/family.fasta", "--alphabet", "rna", "--out", "own"]
+    assert command.main(asked) == 1
+    assert capsys.readouterr().err.count("would be overwritten by a result of that name") == 2
+    assert (folder / "mutations.csv").read_bytes() == table
+    assert (folder / "own" / "family.fasta").read_bytes() == rows
+
+
 @pytest.mark.long
 def test_mutations_are_written_drawn_and_compared_with_effects(folder, capsys):
     asked = ["mutations", "own", "--effects", "effects.csv"]

@@ -152,6 +152,7 @@ def family(
     found, truth = measured.opened(file, structure, chain, form=format, threads=threads, **reading)
     name = found.about["source"]
     folder = out or Path(f"{name}-family")
+    page.refuse_overwriting([file, structure, effects], [folder / one for one, _ in page.FILES])
     for said in (*found.about["said"], *(truth.said if truth else []), measured.memory(found)):
         print(f"{name}: {said}")
     if effects:  # refused before the fit, if it has to be

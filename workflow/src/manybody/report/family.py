@@ -15,13 +15,13 @@ from manybody.io.refusal import Refusal
 from manybody.io.tables import write_csv
 from manybody.measure import family as measured, family_statistics, mutations
 from manybody.measure.contacts import site_names
-from manybody.measure.family import MODEL, Found, answers
+from manybody.measure.family import ALL_COLUMNS, MODEL, Found, answers
 from manybody.papers import style, your_family
 from manybody.papers.potts import contacts
 from manybody.report import provenance
 from manybody.report.document import CHECKOUT, MOST, inline, templates
 
-PAGE, MAP, SCAN = "index.html", "contacts", "mutations"
+PAGE, MAP, SCAN, EFFECTS = "index.html", "contacts", "mutations", "mutations-effects.csv"
 MAPPED = "Corrected scores of all pairs of columns, with known contacts, or in falling order."
 SCANNED = (
     "What each mutation of the reference record adds to log p; dots are its own residues, grey "
@@ -32,11 +32,20 @@ FILES = [
     ("precision.csv", "how many of the best pairs are contacts"),
     ("contacts.rr", "the scores in CASP's format RR"),
     ("mutations.csv", "the change of log p by each mutation of the reference record, in nats"),
-    ("mutations-effects.csv", "the same of the measured mutants, with their effects"),
+    (EFFECTS, "the same of the measured mutants, with their effects"),
     ("family.fasta", "the sequences and columns that were fitted"),
     ("model.safetensors", "fields and couplings of the pair model, in nats"),
-    ("all-columns.safetensors", "the same of all columns, of which the scores are"),
+    (ALL_COLUMNS, "the same of all columns, of which the scores are"),
 ]
+
+
+def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path]) -> None:
+    """`Refusal` where one of the files given is one that is about to be made."""
+    for path in filter(None, given):
+        if Path(path).resolve() in [one.resolve() for one in made]:
+            raise Refusal(
+                f"{path} would be overwritten by a result of that name; give another --out"
+            )
 
 
 def draw(found: Found, folder: str | Path) -> None:
@@ -62,7 +71,12 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
         return stem and inline(Path(folder, f"{stem}.png"), MOST // (1 + len(parts)))
 
     sections = [(title, said, stem, picture(stem)) for title, said, stem in parts]
-    files = [(name, said) for name, said in FILES if Path(folder, name).is_file()]
+    now = {EFFECTS: record.get("effects"), ALL_COLUMNS: record["left_out"]["columns"]}
+    files = [
+        (name, said + ", of an earlier run" * (not now.get(name, True)))
+        for name, said in FILES
+        if Path(folder, name).is_file()
+    ]
     named = dict(family=record, answers=answers(record), map=picture(MAP), mapped=MAPPED)
     return _write(
         Path(folder, PAGE), "family.html", command, sections=sections, files=files, **named
@@ -142,6 +156,9 @@ def write_mutations(
 ) -> list[str]:  # fmt: skip
     """Writes the changes of log p by all mutations as `out`.csv, .pdf and .png, and with a table of
     effects `out`-effects.csv; returns sentences on them. The others are as of `write_energies`."""
+    refuse_overwriting(
+        [effects], [out.with_name(out.name + end) for end in (".csv", "-effects.csv")]
+    )
     said = write_scan(*mutations.opened(model, alignment), effects, offset, out)
     return [f"{out}.csv, {out}.pdf, {out}.png" + f", {out}-effects.csv" * bool(said), *said]
 
