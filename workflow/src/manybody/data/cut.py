@@ -43,8 +43,7 @@ class Cut:
     def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
         """Sequences (count, L) int64, drawn exactly."""
         sums = self.probabilities.ravel().cumsum()
-        wanted = random.random(count) * sums[-1]
-        numbers = np.searchsorted(sums, wanted, side="right")
+        numbers = np.searchsorted(sums, random.random(count) * sums[-1], side="right")
         return np.stack(np.unravel_index(numbers, self.probabilities.shape), axis=1)
 
     def masked_losses(self, tokens: np.ndarray) -> np.ndarray:

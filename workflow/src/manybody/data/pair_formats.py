@@ -191,8 +191,7 @@ def read_evcouplings(path: str | Path, about: dict) -> pd.DataFrame:
     residue; `SourceError` for a pair that it does not have.
     """
     text = read_text(Path(path))
-    named = text.startswith("i,")
-    looks = dict(sep=",") if named else dict(sep=r"\s+", names=SCORES)
+    looks = dict(sep=",") if text.startswith("i,") else dict(sep=r"\s+", names=SCORES)
     column = {
         (number, letter.upper()): site
         for site, (number, letter) in enumerate(

@@ -124,8 +124,7 @@ def apc(scores: np.ndarray) -> np.ndarray:
     """
     scores = np.array(scores, np.float64)
     np.fill_diagonal(scores, 0.0)
-    length = len(scores)
-    means = scores.sum(axis=1) / (length - 1)
+    means = scores.sum(axis=1) / (len(scores) - 1)
     overall = means.mean()
     corrected = scores - np.outer(means, means) / overall if overall else scores
     np.fill_diagonal(corrected, 0.0)

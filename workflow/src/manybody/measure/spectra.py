@@ -211,8 +211,7 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
         contexts = 8
         targets = max(entry["forwards"] // (2 * length * contexts), 1)
     asked = dict(law=entry["law"], special=model.special, contexts=contexts, targets=targets)
-    passage = tokens[entry["passage"]]
-    both = influence_map(model, tokens, passage, **asked)
+    both = influence_map(model, tokens, tokens[entry["passage"]], **asked)
     parts = []
     for name, found in zip(("influence", "pairs"), both, strict=True):
         for target in np.flatnonzero(np.isfinite(found).any(1)):

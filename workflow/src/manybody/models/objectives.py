@@ -77,8 +77,7 @@ def masked_loss(
 
 def next_token_loss(model: Model, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Loss (B * (L - 1),) in nats and correctness of tokens 2..L of each sequence, in order."""
-    logits = model(tokens[:, :-1])
-    return _cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    return _cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
 
 
 @torch.no_grad()

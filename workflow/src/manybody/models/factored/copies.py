@@ -124,8 +124,7 @@ def _first(model, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Ten
         table = model.right[0].T @ left.T
     else:
         columns = functional.embedding(tokens, model.right[0].T)
-        z = (attention @ columns) @ left.T
-        return z, _chosen(columns, positions) @ left.T
+        return attention @ columns @ left.T, _chosen(columns, positions) @ left.T
     values = functional.embedding(tokens, table)
     return attention @ values, _chosen(values, positions)
 

@@ -174,8 +174,7 @@ def _equal(marks: dict[int, Marks], misplaced: set[int]):
             if held:
                 holders[shard, to_json(held)].append(step)
     for (shard, _), steps in holders.items():
-        believed = set(steps) - misplaced
-        doubted = misplaced if len(believed) == 1 else set(steps)
+        doubted = misplaced if len(set(steps) - misplaced) == 1 else set(steps)
         for step in (step for step in steps if len(steps) > 1 and step in doubted):
             others = ", ".join(str(other) for other in steps if other != step)
             yield step, f"its weights ({shard}) are those of step {others}, to the last bit"

@@ -91,8 +91,7 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
     for upper, lower in pairwise(found.lines.descending):
         # Both are means over the same sequences: their own errors bound that of the difference.
         gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
-        label = f"{upper.name} less {lower.name}"
-        yield above(label, gap, error, deviations=STRICT)
+        yield above(f"{upper.name} less {lower.name}", gap, error, deviations=STRICT)
     for low, high in pairwise(found.lines.all[1:-1]):
         yield above(f"training set: {low.name} less {high.name}", low.train - high.train, 0.0)
 

@@ -115,8 +115,7 @@ def plateau_end(curves: pd.DataFrame, control: str) -> float:
     """Last checkpoint of the initial plateau: the loss on original text, averaged over seeds, has
     not yet made half of its total drop. NaN when the drop is not resolved by checkpoints."""
     curve = _losses(curves, control).mean(axis=1)
-    halfway = (curve.iloc[0] + curve.min()) / 2
-    late = np.flatnonzero(curve.to_numpy() < halfway)
+    late = np.flatnonzero(curve.to_numpy() < (curve.iloc[0] + curve.min()) / 2)
     return float(curve.index[late[0] - 1]) if len(late) and late[0] > 1 else math.nan
 
 

@@ -156,8 +156,7 @@ def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarr
     """
     u, image = np.mean(places, axis=0), np.mean(images, axis=0)
     slope = (np.linalg.pinv(np.array(places) - u, rcond=0.02) @ (np.array(images) - image)).T
-    away = np.eye(len(u)) - slope
-    return u + np.linalg.lstsq(away, image - u, rcond=1e-3)[0]
+    return u + np.linalg.lstsq(np.eye(len(u)) - slope, image - u, rcond=1e-3)[0]
 
 
 def last_layer(setting: Setting, drawn: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,8 +222,7 @@ def _crossing(u: np.ndarray, values: np.ndarray) -> float:
     if len(above) == 0 or above[0] == 0:
         return math.inf
     k = above[0]
-    curve = PchipInterpolator(u, values)
-    return brentq(curve, u[k - 1], u[k])
+    return brentq(PchipInterpolator(u, values), u[k - 1], u[k])
 
 
 def _secant(function: Callable, a: float, b: float, tolerance: float, span: tuple) -> float:

@@ -292,8 +292,7 @@ def _run(
         # Of norm one, as in the paper: no posterior's.
         estimate = generator.normal(size=data.teacher.shape)
         state = State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
-    normals = sobol_normals(TESTS, generator)
-    given = skip, normals, activation
+    given = skip, sobol_normals(TESTS, generator), activation
     damped = entry["regulariser"], entry["damping"], threads, activation
     found = [_figures(data.teacher, state.estimate, *given)]
     converged, seen = False, []
@@ -365,8 +364,7 @@ def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
     predicted = frame["quantity"].str.startswith("SE ")
     if not predicted.any():
         return frame
-    keys = ["quantity", "series", "x"]
-    sets = frame[predicted].groupby(keys, sort=False)["y"]
+    sets = frame[predicted].groupby(["quantity", "series", "x"], sort=False)["y"]
     means = sets.mean().reset_index().assign(seed=0)
     means["y_err"] = (sets.std(ddof=1) / math.sqrt(SETS)).to_numpy()
     return pd.concat([frame[~predicted], means], ignore_index=True)
