@@ -68,6 +68,16 @@ def test_disjoint_terms_from_samples(bias):
         np.testing.assert_allclose(blank["gap"], blank["information"], atol=1e-10)
 
 
+def test_states_of_three_symbols_count_by_their_probabilities():
+    law, states = CodeLaw([(0, 2)], [0.7], 3, 3), all_states(3, 3)
+    tokens, weights = sampled(law, 60)
+    logs = np.log([0.5, 0.3, 0.2])
+    own = law.log_conditionals(states)[:, [0, 2]]
+    expected = np.exp(law.log_probability(states)) @ (np.exp(own) * (own - logs)).sum(2)
+    found = Clock(law, tokens, weights).rows(np.tile(logs, (60, 3, 1)))
+    assert found["gap"].item() == pytest.approx(expected.mean(), abs=1e-12)
+
+
 @pytest.mark.parametrize("law", [SHARED, NESTED])
 def test_shares_are_those_of_sums_over_all_states(law):
     tokens = all_states(2, law.length)
@@ -111,11 +121,12 @@ def test_a_causal_student_is_asked_for_the_last_site_of_a_term():
 
 def test_a_run_from_its_files(tmp_path):
     law = CodeLaw([(0, 1), (2, 4)], [coupling_of(0.2), coupling_of(0.05)], 5)
-    tokens = law.sample(100, np.random.default_rng(0))
+    tokens = law.sample(32, np.random.default_rng(0))
     about = {"law": {"sites": law.sites, "couplings": law.couplings.tolist()}}
     sequences.write(tmp_path / "test.parquet", tokens, 2, about)
     read, weights = contexts(law, Sequences.open(tmp_path / "test.parquet"))
-    assert (len(read), weights.sum()) == (32, pytest.approx(1)), "all states, as they are fewer"
+    assert (len(read), weights.sum()) == (32, pytest.approx(1))
+    np.testing.assert_array_equal(read, all_states(2, 5), "all states, as they are no more")
 
     half, made = {0: (0.0, 0.0), 10: (0.2, 0.0), 100: (0.6, 0.1)}, {}
     for step, values in half.items():

@@ -246,6 +246,12 @@ def test_the_interval_of_a_rank_correlation_holds_the_true_one():
     assert 0.92 < held / 400 < 0.98
 
 
+def test_the_interval_of_four_values_is_that_of_bonett_and_wright():
+    found = mutations.spearman(np.arange(4.0), np.array([1.0, 2.0, 4.0, 3.0]))
+    wide = 1.96 * np.sqrt(1 + 0.8**2 / 2)  # n - 3 is 1
+    assert np.arctanh(found[:3]) == pytest.approx(np.arctanh(0.8) + wide * np.array([0, -1, 1]))
+
+
 def test_single_sites_are_weighted():
     tokens, weights = np.array([[0, 1], [0, 2], [1, 2]]), np.array([0.5, 0.5, 1.0])
     found = np.exp(mutations.site_logs(tokens, weights, 3))

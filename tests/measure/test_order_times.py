@@ -131,6 +131,11 @@ def test_an_error_needs_two_students_and_a_value_a_time_that_is_reached():
     assert half == math.inf
 
 
+def test_errors_of_a_bootstrap_are_widened_for_few_students():
+    fit = order_times.Fit({"order": 1.0}, 0.4, 0.3, {"order": np.array([0.0, 2.0])}, 2)
+    assert fit.of("order")[1] == pytest.approx(2.0)  # sqrt(2) of the draws, times sqrt(n / (n - 1))
+
+
 def test_the_form_is_not_judged_by_fewer_students_than_contrasts():
     cells = {"one": [(2, 0.2, False), (2, 0.05, False), (3, 0.2, False), (3, 0.05, False)]}
     for students in (1, 2):
