@@ -87,6 +87,21 @@ def test_what_pairs_do_not_explain_vanishes_for_a_model_of_pairs(layers):
     assert (found["value"] > 1e-9) == (layers == 2)
 
 
+def test_residues_are_exchanged_by_their_shares_in_the_sequence(monkeypatch):
+    asked, measured = {}, jacobian.spectrum
+
+    def spectrum(*given, **options):
+        asked.update(options)
+        return measured(*given, **options)
+
+    monkeypatch.setattr(jacobian, "spectrum", spectrum)
+    made = models.build(dict(architecture="factored", vocabulary=8, length=6, layers=1, rank=3))
+    beyond_pairs(made, np.array([0, 3, 4, 5, 3, 1]), np.arange(1, 5), np.arange(2, 8), 2000)
+    counts = np.array([0, 0, 0.5, 2.5, 1.5, 1.5, 0.5, 0.5])  # and half a one of each residue
+    np.testing.assert_allclose(asked["mu"], counts / 7)
+    assert asked["special"] == (0, 1)
+
+
 def test_a_familys_map_is_that_of_the_same_residues(tmp_path):
     rng = np.random.default_rng(0)
     couplings = of_pairs(rng.normal(size=(15, 21, 21)), 6)
