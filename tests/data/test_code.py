@@ -131,6 +131,13 @@ def test_terms_that_make_others_are_refused(terms, q, said):
         CodeLaw(terms, [0.3] * len(terms), 20, q)
 
 
+@pytest.mark.parametrize("coupling", [-900.0, 900.0])
+def test_a_sum_that_is_as_good_as_fixed_has_an_entropy_of_none(coupling):
+    law = CodeLaw([(0, 1), (2, 3, 4)], [coupling, 0.3], 6)
+    assert law.entropy == pytest.approx(CodeLaw([(2, 3, 4)], [0.3], 6).entropy - np.log(2))
+    assert law.information()[2] == pytest.approx(np.log(2) / 3)  # of two sites of six
+
+
 def test_splits_and_their_document(tmp_path):
     splits = drawn(code, SOURCE, tmp_path)
     about, law = splits["train"].about, code.read_conditionals(tmp_path / "test.parquet")

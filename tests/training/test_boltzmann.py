@@ -173,6 +173,21 @@ def test_a_step_in_factors_goes_along_the_gradient_of_each(weights, tmp_path):
 
 
 @pytest.mark.long
+def test_few_chains_show_the_correlation_that_as_many_as_in_tests_would(weights, tmp_path):
+    """Their noise, of the variance that colours have on independent sites, is taken off."""
+    settings = SMALL | dict(heads=None, seed=0, chains=64, tested=10_000)
+    learning = boltzmann._Learning(planted(), STATES, weights, tmp_path, settings, 1)
+    chains = learning.chains._replace(tokens=sample(planted(), 200, 60, 3))
+    found = learning._step(chains, 0.0)
+    one, two = frequencies(chains.tokens, COLOURS)
+    x = learning.observed.ravel()
+    y = (two - one[FIRST][:, :, None] * one[SECOND][:, None, :]).ravel()
+    noise = learning.variance * (1 / 200 - 1 / 10_000)
+    pearson = np.cov(x, y, ddof=0)[0, 1] / x.std() / np.sqrt(y.var() - noise)
+    assert found == pytest.approx((pearson, np.polyfit(x, y, 1)[0]), rel=1e-5)
+    assert pearson > 1.01 * np.corrcoef(x, y)[0, 1]
+
+
 def test_a_model_that_has_learned_its_few_sequences_by_heart_says_so(tmp_path):
     """They are of independent sites: their correlations are noise."""
     tokens = np.random.default_rng(0).integers(0, 4, (40, 30))

@@ -126,6 +126,16 @@ def test_a_gap_that_does_not_count_is_neither_input_nor_target():
     assert not found.couplings[..., 0].any()
 
 
+def test_the_field_of_a_gap_has_its_frequency_to_first_order():
+    """Alone it has the frequency that half a sequence more with and without a gap make."""
+    tokens, weights = sequences(200)
+    family = pair_fit.Family(tokens, 5, weights, 0)
+    model = pair_fit.solve(family, (100.0, 0.01), kind=float).model
+    alone = np.exp(model.fields)
+    expected = (weights @ (tokens == 0) + 0.5) / (weights.sum() + 1)
+    np.testing.assert_allclose(alone[:, 0] / alone.sum(axis=1), expected, atol=1e-3)
+
+
 def test_descent_ends_at_the_least_value():
     """A quadratic of 40 numbers whose axes are mixed; and a function with a wall, where steps must
     be shortened."""

@@ -195,7 +195,8 @@ class CodeLaw:
             apart, together = couplings[0] - couplings[1], couplings.sum()
             field = (np.logaddexp(apart, -apart) - np.logaddexp(together, -together)) / 2
             logits = logits[:, None] + couplings[1] * g + field * np.outer(g, g)
-        return softmax(logits)
+        # exp(-700) is about the least number there is. None is 0, as 0 log 0 would be no number.
+        return softmax(np.maximum(logits, logits.max() - 700.0))
 
     def _solve(self, tokens: np.ndarray, sums: np.ndarray) -> None:
         """Sets the pivots of tokens (n, L) so that the terms have the sums (n, m)."""

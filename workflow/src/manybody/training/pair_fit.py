@@ -433,8 +433,8 @@ def _bytes(size: int, history: int) -> int:
 
 def _model(form: Pairs | Heads, vector: np.ndarray, counted: bool = True) -> PairModel:
     """The pair model of a vector. A gap that did not count has no couplings, and the field with
-    which it were as frequent as in the family if sites did not interact; it is left out if not
-    `counted`."""
+    which it were as frequent as in the family if sites did not interact, to first order in the
+    couplings; it is left out if not `counted`."""
     family, couplings = form.family, form.blocks(vector)
     means = family.means.astype(vector.dtype)
     fields = form.logits(vector) - np.einsum("ijab,jb->ia", couplings, means)
