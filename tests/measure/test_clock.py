@@ -68,16 +68,6 @@ def test_disjoint_terms_from_samples(bias):
         np.testing.assert_allclose(blank["gap"], blank["information"], atol=1e-10)
 
 
-def test_states_of_three_symbols_count_by_their_probabilities():
-    law, states = CodeLaw([(0, 2)], [0.7], 3, 3), all_states(3, 3)
-    tokens, weights = sampled(law, 60)
-    logs = np.log([0.5, 0.3, 0.2])
-    own = law.log_conditionals(states)[:, [0, 2]]
-    expected = np.exp(law.log_probability(states)) @ (np.exp(own) * (own - logs)).sum(2)
-    found = Clock(law, tokens, weights).rows(np.tile(logs, (60, 3, 1)))
-    assert found["gap"].item() == pytest.approx(expected.mean(), abs=1e-12)
-
-
 @pytest.mark.parametrize("law", [SHARED, NESTED])
 def test_shares_are_those_of_sums_over_all_states(law):
     tokens = all_states(2, law.length)
