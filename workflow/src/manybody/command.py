@@ -59,15 +59,19 @@ def add_family(commands) -> None:
         help="known contacts: a structure (PDB, mmCIF), pairs, distances or a dot-bracket; without "
         "it the SS_cons of a Stockholm file of RNA",
     )
-    one.add_argument("--chain", metavar="C", help="of the structure (the one that agrees best)")
+    one.add_argument(
+        "--chain", metavar="C", help="chain of the structure (the one most like the record)"
+    )
     _add_effects(one)
     one.add_argument(
-        "--alphabet", choices=("protein", "rna", "dna"), help="of the letters (found in the file)"
+        "--alphabet",
+        choices=("protein", "rna", "dna"),
+        help="what the letters are (found in the file)",
     )
     one.add_argument(
         "--format",
         choices=("fasta", "a3m", "stockholm", "clustal", "lines"),
-        help="of the file (found in it)",
+        help="format of the file (found in it)",
     )
     one.add_argument(
         "--reference", metavar="NAME", help="record whose residues name the sites (the first)"
@@ -77,41 +81,47 @@ def add_family(commands) -> None:
         type=_share,
         default=0.7,
         metavar="P",
-        help="share of sequences with a residue below which a column is left out (%(default)s)",
+        help="a column needs residues in at least this share of the sequences (%(default)s)",
     )
     one.add_argument(
         "--coverage",
         type=_share,
         default=0.5,
         metavar="P",
-        help="share of the reference's columns below which a sequence is left out (%(default)s)",
+        help="a sequence needs residues in at least this share of the columns in which the "
+        "reference has one (%(default)s)",
     )
     one.add_argument(
         "--identity",
         type=lambda text: _share(text, 1e-9, "above 0, 1 at most"),
         default=0.8,
         metavar="P",
-        help="share of equal columns from which sequences share their weight (%(default)s)",
+        help="sequences equal in at least this share of columns share one weight (%(default)s)",
     )
     one.add_argument(
         "--separation",
         type=_count,
         metavar="N",
-        help="columns that pairs are apart at least (6 for proteins, 4 for RNA and DNA)",
+        help="least distance of the pairs, in columns (6 for proteins, 4 for RNA and DNA)",
     )
     one.add_argument(
         "--boltzmann",
         action="store_true",
-        help="also learn a model of which `manybody generate` draws new sequences",
+        help="also learn a model from which `manybody generate` draws new sequences",
     )
     one.add_argument(
         "--three-body",
         action="store_true",
         help="also say whether three-body terms predict held-out sequences better",
     )
-    one.add_argument("--threads", type=_count, metavar="N", help="of the fit (one for each core)")
     one.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="where all goes (the file's name and -family)"
+        "--threads", type=_count, metavar="N", help="threads of the fit (one for each core)"
+    )
+    one.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the results (NAME-family, NAME of the file)",
     )
     one.set_defaults(run=family)
 
@@ -205,7 +215,7 @@ def add_spectrum(commands) -> None:
         "--length",
         type=int,
         metavar="L",
-        help="tokens of a sequence (64; of sequences in a file what half of them have)",
+        help="tokens of a sequence (64; for proteins, RNA and DNA the median length)",
     )
     one.add_argument(
         "--orders",
@@ -220,14 +230,14 @@ def add_spectrum(commands) -> None:
         type=int,
         default=20_000,
         metavar="N",
-        help="sequences that each checkpoint is given at most (%(default)s)",
+        help="most forward passes of a checkpoint, counted in sequences (%(default)s)",
     )
     one.add_argument(
         "--out",
         type=lambda text: Path(text) if Path(text).name else Path(text, "spectrum"),
         default=Path("spectrum"),
         metavar="STEM",
-        help="of the files: STEM.pdf, .png and .csv, and STEM-map of one passage (%(default)s)",
+        help="writes STEM.pdf, .png, .csv, and the same of one passage as STEM-map (%(default)s)",
     )
     one.set_defaults(run=spectrum)
 
@@ -282,7 +292,7 @@ def add_jacobian(commands) -> None:
         "scores pairs of residues as contacts, and says how much pairs alone do not explain. Give "
         "the same command again after a stop: it goes on.",
     )
-    one.add_argument("model", metavar="MODEL", help="as of manybody spectrum")
+    one.add_argument("model", metavar="MODEL", help="a folder, as for manybody spectrum")
     one.add_argument(
         "sequence",
         metavar="SEQUENCE",
@@ -293,17 +303,19 @@ def add_jacobian(commands) -> None:
         metavar="FILE",
         help="a structure, or a list of contacts or distances, to compare with",
     )
-    one.add_argument("--chain", metavar="C", help="of the structure (the one that agrees best)")
+    one.add_argument(
+        "--chain", metavar="C", help="chain of the structure (the one most like the record)"
+    )
     one.add_argument(
         "--family",
         type=Path,
         metavar="FOLDER",
-        help="that manybody family made of an alignment with this sequence, to compare with",
+        help="the results of `manybody family` for this sequence, to compare with",
     )
     one.add_argument(
         "--masked",
         action="store_true",
-        help="also mask the residue that is acted on, as many passes for each (done unasked up to "
+        help="also mask the target, which takes L times the passes (done without the option up to "
         "20,000)",
     )
     one.add_argument(
@@ -311,7 +323,7 @@ def add_jacobian(commands) -> None:
         type=lambda text: Path(text) if Path(text).name else Path(text, "jacobian"),
         default=Path("jacobian"),
         metavar="STEM",
-        help="of the file STEM.csv of scores (%(default)s)",
+        help="writes the scores as STEM.csv (%(default)s)",
     )
     one.set_defaults(run=jacobian)
 
@@ -391,7 +403,11 @@ def _of_model(commands, name: str, stem: str, help: str, description: str):
         help="aligned sequences of the family, a column a site (the folder has them)",
     )
     one.add_argument(
-        "--out", type=Path, default=Path(stem), metavar="STEM", help="of the files (%(default)s)"
+        "--out",
+        type=Path,
+        default=Path(stem),
+        metavar="STEM",
+        help="name of the files without ending (%(default)s)",
     )
     return one
 
@@ -436,7 +452,7 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="added to its positions they are residue numbers of the reference (%(default)s)",
+        help="residue number of the reference less position in the table (%(default)s)",
     )
 
 
@@ -450,8 +466,10 @@ def add_generate(commands) -> None:
         "Draws sequences from a model whose Boltzmann learning reached its target, and compares "
         "them with those of the family.",
     )
-    one.add_argument("-n", dest="count", type=int, default=1000, metavar="N", help="(%(default)s)")
-    one.add_argument("--sweeps", type=int, metavar="T", help="of a chain (as many as it needs)")
+    one.add_argument(
+        "-n", dest="count", type=int, default=1000, metavar="N", help="sequences (%(default)s)"
+    )
+    one.add_argument("--sweeps", type=int, metavar="T", help="sweeps of each chain (as needed)")
     one.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
     one.set_defaults(run=_writer("write_generated"))
 
@@ -469,7 +487,7 @@ def add_example(commands) -> None:
     )
     one.add_argument(
         "folder", type=Path, nargs="?", default=Path("manybody-example"), metavar="FOLDER",
-        help="which is made (%(default)s)",
+        help="folder to make (%(default)s)",
     )  # fmt: skip
     one.set_defaults(run=example)
 
