@@ -118,11 +118,11 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"Orders of interaction that {', '.join(block.spectra)} use.\n\n"
         r"M\ :sub:`k` is the change of a token's logits that needs k other tokens to be exchanged "
         "together. **Along training**, if there are several checkpoints: a dot is half of the last "
-        "value; hollow squares are checkpoints that the audit doubts. **Sizes**: over the "
+        "value; hollow squares are suspect checkpoints. **Sizes**: over the "
         "variance of the logits; hollow: upper bounds. **Reach**: by the distance from the first "
         "to the last token, target included. **Loss**: of logits cut at an order, above that of "
         f"all orders, where {size} tokens are exchanged.\n\n"
         f"Contexts: {entry['sequences']} test sequences of "
         f"{needed.sized(entry['source'], source)}; tokens are exchanged for those of the "
-        f"distribution *{entry['law']}*, which makes contexts that are no text.\n"
+        f"distribution *{entry['law']}*, so contexts are unlike text.\n"
     )
