@@ -206,7 +206,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     packages = f"{texts['questions']['of_each']} sentences of each package"
     panels = "**(d)**" if trec.get("questions") is None else "**(d)**, **(e)**"
     return (
-        "Three tied layers are learned from the last on; a classifier's first layer settles "
+        "Of three tied layers the last is learned first; a classifier's first layer settles "
         "first.\n\n"
         f"**(a)** Overlaps by state evolution from near 0, {regularised} in channel "
         f"and data; light: {channel(deep)}; squares: public overlaps. **(b)** Plug-in "

@@ -166,7 +166,7 @@ def named(models: Sequence[Spectra]) -> dict[str, Spectra]:
 
 
 def growth(panel: str, name: str, one: Spectra) -> Iterator[pd.DataFrame]:
-    """M_k of each run and order along training, its half-time, and what an audit doubts."""
+    """M_k of each run and order along training, its half-time, and suspect checkpoints."""
     for k, seed in itertools.product(one.orders, one.runs):
         curve = one.curve(seed, "M", k)
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
@@ -207,7 +207,7 @@ def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame
 
 
 def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
-    """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
+    """A curve for each run and order, a dot at its half-time; suspects are hollow."""
     for k, colour in COLOURS.items():
         for _, curve in style.series(drawn, panel, f"{name}: M_{k}").groupby("seed"):
             axes.plot(curve["x"], curve["y"], linestyle=line, color=colour, linewidth=1.0)
