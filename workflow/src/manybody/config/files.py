@@ -85,7 +85,7 @@ def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
         if name in lines and key.tag != MERGE:
             yield (
                 f"{path}, line {line}: found the key {where} again, after line {lines[name]}; "
-                f"expected it once, as YAML keeps the last alone; write what both hold under one, "
+                f"expected it once, as YAML keeps only the last; write what both hold under one, "
                 f"or one of them into a further file behind --configfile"
             )
         lines[name] = line

@@ -102,7 +102,7 @@ def _vocabulary(text: Text, source: str) -> Advice:
     suggested = min(text.vocabulary, max(SMALLEST, total // FEWEST // 100 * 100))
     reason = (
         f"{total / text.vocabulary:,.0f} training tokens for each, {FEWEST} are enough by a rule "
-        f"of thumb; of those in use a tenth is seen {text.tokens['rare']:,} times or less"
+        f"of thumb; a tenth of those in use is seen {text.tokens['rare']:,} times or less"
     )
     return Advice(("sources", source, "vocabulary"), text.vocabulary, suggested, reason)
 
@@ -113,7 +113,7 @@ def _length(text: Text, source: str) -> Advice:
     suggested = min(new, default=max(text.verbatim))
     words = text.words["train"]["words"] / max(text.blocks["train"], 1)
     known = ", ".join(f"{share:.2%} at {n}" for n, share in text.verbatim.items())
-    reason = f"a block is {words:.1f} words; in the training text stand {known} of the test blocks"
+    reason = f"a block is {words:.1f} words; test blocks that the training text has: {known}"
     return Advice(("sources", source, "length"), text.length, suggested, reason)
 
 
@@ -228,9 +228,9 @@ def _about_ngrams(text: Text) -> str:
     ]
     head = ["n (interpolated Kneser-Ney)", "next token", "masked token"]
     said = (
-        "Losses in nats per token on test blocks: a causal model is to be held against the first "
-        "column, a masked one against the second (given both sides). A generator that loses more "
-        "than n = 2 has not learned what pairs of neighbours say; its clones are not the text's."
+        "Losses in nats per token on test blocks: compare a causal model with the first "
+        "column, a masked one with the second (given both sides). A generator that loses more "
+        "than n = 2 has not learned the pairs of neighbours; its clones say nothing of the text."
     )
     return "\n".join(["## n-grams\n", said, "", table(head, rows)])
 

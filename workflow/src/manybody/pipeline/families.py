@@ -84,7 +84,7 @@ class Families:
             if wrong:
                 raise ConfigError(
                     f"{where}.listed: {listed}: {wrong[0]} {why}; expected an alignment a line, "
-                    "each with a name of its own, which folders are called by; rename it, or link "
-                    "to it (ln -s)"
+                    "each with its own file name, from which its folder is named; rename it, or "
+                    "link to it (ln -s)"
                 )
         return entries
