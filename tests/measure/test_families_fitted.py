@@ -97,21 +97,6 @@ def test_without_a_structure_the_best_pairs_are_named(rna):
     assert answer.startswith(f"The best pairs at least 6 apart are {a}5 and {b}28, ")
 
 
-def test_files_that_an_earlier_family_left_are_not_on_the_page(rna, tmp_path):
-    family, _ = measured.opened(rna, None)
-    found = measured.found_in(family, model_of(family, STEM), None)
-    page.draw(found, tmp_path)
-    left = ["mutations-effects.csv", "all-columns.safetensors"]
-    for name in left:
-        (tmp_path / name).touch()
-    record = measured.record(found) | {"effects": ["0.2"]}
-    text = page.write(tmp_path, record, "manybody family").read_text()
-    assert all(f'href="{name}"' in text for name in left)
-    other = record | {"effects": [], "left_out": {"columns": []}}
-    text = page.write(tmp_path, other, "manybody family").read_text()
-    assert not any(name in text for name in left)
-
-
 def test_a_structure_of_another_record_names_the_sites_by_that_record(tmp_path):
     letters = np.random.default_rng(2).choice(list("ACDEFGHIKLMNPQRSTVWY"), (8, 30))
     rows = ["".join(row) for row in letters]
