@@ -27,6 +27,7 @@ from planted_potts import (
 )
 
 from manybody.measure.contacts import precision, write_known, write_scores
+from manybody.papers import style
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, with_files
 from manybody.papers.potts import contacts, fig2, fig3, heads, recovery, runs
 from manybody.papers.style import COLUMNS, series
@@ -149,7 +150,7 @@ def test_a_diverged_recipe_is_never_the_best_and_is_no_error(tmp_path):
     assert by_name(fig2, found)["encoders-above"].verdict == "not-run"
     tried = found.drawn[found.drawn["panel"] == "candidates"]
     assert tried["y"].tolist() == [math.inf, pytest.approx(0.03)]
-    fig2.draw(diverged(tmp_path / "the only one", ["one-fast"]))
+    style.save(fig2.draw(diverged(tmp_path / "the only one", ["one-fast"])), tmp_path / "fig2")
 
 
 LOW, HIGH = (0.70, 0.701, 0.699), (0.72, 0.721, 0.722)

@@ -231,7 +231,9 @@ def draw(tables: Tables):
     upper.legend(loc="outside upper left", ncols=count if count <= 4 else math.ceil(count / 2))
     _draw_maps(middle, tables)
     _draw_lines(errors, tables, "c")
-    errors.set(yscale="log", ylabel="relative error |cA − J|² / |J|²")
+    # No run has one where all diverged, and an axis without data has no logarithm.
+    scale = "log" if (tables.drawn["y"][tables.drawn["panel"] == "c"] > 0).any() else "linear"
+    errors.set(yscale=scale, ylabel="relative error |cA − J|² / |J|²")
     errors.set_title("(c) error of the couplings")
     _draw_interpolation(strength, tables)
     return figure
