@@ -50,6 +50,7 @@ CASES = {
     "JSON twice": ('{"a": 1,\n"a": 2}', ["line 2: found the key a again, after line 1"]),
     "no mapping": ("- a\n", ["mine.yaml: found no mapping; expected keys"]),
     "nothing": ("# a: 3\n", ["mine.yaml: found nothing; expected keys", "write {} for none"]),
+    "an anchor in itself": ("a: &x\n  b: [*x]\n", ["mine.yaml: Circular", "which holds itself"]),
     "control character": ("a: \x01\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
     "another encoding": ("a: \xe9\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
 }

@@ -129,6 +129,11 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
         ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
         (
+            "models.potts-free.training.validation",
+            10**6,
+            ["training.validation: found 1000000; expected at most", "validation split", "lower"],
+        ),
+        (
             "models.potts-map.training.sequence_weights",
             "identity",
             ["weights", "potts source", "alignment"],

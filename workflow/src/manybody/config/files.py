@@ -36,7 +36,8 @@ def _problems(path: Path) -> Iterable[str]:
     content, loader = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         node = yaml.compose(content.decode(), loader)
-        yaml.load(content.decode(), loader)  # of tags, days and merges it may make no value
+        # Of tags, days and merges it may make no value, of anchors one that holds itself.
+        json.dumps(yaml.load(content.decode(), loader), skipkeys=True, default=str)
     except (ValueError, yaml.YAMLError) as error:
         with suppress(ValueError):
             json.loads(content)  # which may be indented with tabs
@@ -62,7 +63,10 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     """Where YAML stops, and where the brace, bracket or quote that it stops in opens."""
     mark, around = (getattr(error, f"{name}_mark", None) for name in ("problem", "context"))
     if mark is None:
-        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
+        return (
+            f": {' '.join(str(error).split())}; expected YAML in UTF-8, no part of which holds "
+            f"itself; mend it there"
+        )
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
     found, fix = error.problem, "mend it there"
     if line[mark.column :].startswith("\t"):

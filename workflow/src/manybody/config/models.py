@@ -97,13 +97,14 @@ class Model(Block):
                 "leave it out",
                 f", but {source} is a {given.kind} source",
             )
-        most = given.available("train")
-        if most and recipe and (recipe.subset or 0) > most:
-            yield self.refused(
-                "training.subset",
-                f"at most the {most} training sequences of source {source}",
-                "lower it or leave it out",
-            )
+        for split, counted in (("train", "subset"), ("validation", "validation")):
+            most = given.available(split)
+            if most and (getattr(recipe, counted, None) or 0) > most:
+                yield self.refused(
+                    f"training.{counted}",
+                    f"at most {most}, the sequences of the {split} split of source {source}",
+                    "lower it",
+                )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
         if rank and sizes.vocabulary and rank > sizes.vocabulary:
             yield self.refused(
