@@ -279,6 +279,12 @@ def incomplete(folder):
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
+def of_bytes(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["bert.encoder.layer.0.output.dense.weight"] = torch.ones(16, 32, dtype=torch.int8)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
 def added(name):
     """Gives the checkpoint one more tensor, of this name."""
 
@@ -298,6 +304,15 @@ BAD = {
     "an adapter beside the weights": (
         added("bert.encoder.layer.0.attention.self.query.lora_A.default.weight"),
         "1 tensors of the checkpoint, such as .*lora_A.*correct config.json, or save it",
+    ),
+    "a bias that the class does not have": (
+        added("bert.embeddings.word_embeddings.bias"),
+        "1 tensors of the checkpoint, such as bert.embeddings.word_embeddings.bias, are none of",
+    ),
+    "whole numbers": (of_bytes, r"1 tensors of its layers.* are whole numbers \(I8\)"),
+    "llama.cpp beside config.json": (
+        lambda folder: (folder / "model.safetensors").rename(folder / "small.gguf"),
+        r"but only small.gguf; .*from_pretrained\(.*gguf_file='small.gguf'\)\.save",
     ),
     "no safetensors": (
         pickled,
@@ -548,7 +563,7 @@ def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, te
 
 def test_a_masked_model_needs_a_mask_token(bert, tmp_path, adopted, text):
     write(text, tokens(40).numpy(), VOCABULARY, {"special": {**SPECIAL, "mask": None}})
-    with pytest.raises(Refusal, match=r"no mask token; expected one.*name in the source"):
+    with pytest.raises(Refusal, match=r"no mask token; expected one.*save beside the weights"):
         adopted({**MASKED, "weights": str(bert)})
 
 

@@ -39,6 +39,10 @@ CASES = {
         lambda f: (f / "letters.txt").write_text("the spin turns the field again " * 4),
         "sequences of 12 tokens; expected at least 4; give a longer text",
     ),
+    "one sequence again and again": (
+        lambda f: (f / "letters.txt").write_text("the " * 3000),
+        "makes 1 different sequences of 12 tokens; expected at least 4; give a longer text",
+    ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
     "HTML": (
         lambda f: (f / "letters.txt").write_text("\ufeff<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),

@@ -44,35 +44,54 @@ def measured(
     objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
     length = own_text.usual_length(text, own) if length is None else length
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
-    asked = [list(map(str, folders)), files, length, orders, forwards]
-    asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
+    asked = [
+        list(map(str, folders)),
+        files,
+        length,
+        orders,
+        forwards,
+        code_digest(Path(__file__), ("manybody.models.pretrained.network",)),
+    ]
     job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
     work, device = parts / job, pick("auto")
     with lease(parts):
         sequences, run = work / "text.parquet", work / "run" / "manifest.json"
         if not sequences.is_file():
             own_text.encode(text, own, length, MOST, sequences, "--text")
-        count = min(MOST, len(Sequences.open(sequences)))
-        if count < FEWEST:
+        rows = Sequences.open(sequences)[:MOST]
+        if (different := len({row.tobytes() for row in rows})) < FEWEST:
             raise Refusal(
-                f"found {text}, which makes {count} sequences of {length} tokens; expected at "
-                f"least {FEWEST}; give a longer text, or a smaller --length",
+                f"found {text}, which makes {different} different sequences of {length} tokens; "
+                f"expected at least {FEWEST}; give a longer text, or a smaller --length",
                 "--text",
             )
         if not run.is_file():
             weights = {"architecture": "pretrained", "objective": objective, "weights": model}
             about = {"source": Path(text).name, "model": whole.resolve().name}
             adopt(weights, sequences, run.parent, work / "series.json", work, 0, about, device)
-        entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
-        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
-        entry |= {"passage": 0, **_anchored(length, forwards)}
+        entry = {
+            "kind": "draws",
+            "law": "text",
+            "steps": "all",
+            "orders": orders,
+            "first": 0.03,
+            "higher": 0.003,
+            "forwards": forwards,
+            "sequences": len(rows),
+            "passage": 0,
+            **_anchored(length, forwards),
+        }
         kept = work / "spectra.parquet"
         if not kept.is_file():
             cost = sum(map(len, spectra.measured(run, "all"))) * forwards
             threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
             with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
-                given_files = run, sequences, entry, work / "draws", job, device, progress
-                SPECTRA.write(kept, *spectra.measure(*given_files, threads, words))
+                SPECTRA.write(
+                    kept,
+                    *spectra.measure(
+                        run, sequences, entry, work / "draws", job, device, progress, threads, words
+                    ),
+                )
         table, about = SPECTRA.read(kept)
         passed = [f"passed over: {said}" for said in series.checkpoints(whole)[1]]
         passed += Sequences.open(sequences).about.get("said", [])

@@ -133,9 +133,9 @@ def _check_tokens(description, sequences, folder: Path, found: dict, origin: str
         other = f", with a tokenizer in {', '.join(map(str, own.values()))}" if own else ""
         raise Refusal(
             f"found {origin}, of {rows} tokens{other}, but {sequences.path} is of |V| = {size} and "
-            f"holds token {most}; expected sequences of the model's own tokenizer, which lies "
-            f"beside its weights; save it there, and name that folder under `tokenizer` of the "
-            f"source",
+            f"holds token {most}; expected sequences of the model's own tokenizer, as it "
+            f"was trained, without tokens that were added later; save it beside the weights (and "
+            f"name that folder under `tokenizer` of the source, where a config has one)",
             "weights",
         )
 

@@ -53,11 +53,13 @@ class Layout(NamedTuple):
     tensors: dict[str, tuple[str, list[int], str]]
 
 
-def how_to_save(names: Iterable[str], origin: str) -> str:
-    """Format of a model in this layout; also one of llama.cpp, by the names of its files."""
+def how_to_save(
+    names: Iterable[str], origin: str, plain: str = "save it with model.save_pretrained(folder)"
+) -> str:
+    """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp."""
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
     if packed is None:
-        return "save it with model.save_pretrained(folder)"
+        return plain
     read = f"transformers.AutoModelForCausalLM.from_pretrained({origin!r}, gguf_file={packed!r})"
     return f"write it anew with {read}.save_pretrained(other), and name that folder"
 
@@ -89,10 +91,16 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
         f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected safetensors, as reading "
-        f"pickled weights can run code; copy what is missing of these, rename the {WHOLE} that has "
-        f"another name, or convert pickled ones elsewhere, in a container without network: "
-        f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
-        f".save_pretrained(other), and name that folder",
+        f"pickled weights can run code; "
+        + how_to_save(
+            names,
+            origin,
+            f"copy what is missing of these, rename the {WHOLE} that has another name, or convert "
+            f"pickled ones elsewhere, in a container without network (parts by DeepSpeed or FSDP "
+            f"after zero_to_fp32.py or accelerate merge-weights have joined them): transformers"
+            f".AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
+            f".save_pretrained(other), and name that folder",
+        ),
         "weights",
     )
 

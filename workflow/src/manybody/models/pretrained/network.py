@@ -118,8 +118,8 @@ class Pretrained(Model):
             raise Refusal(
                 f"found a model of {min(inputs, outputs)} tokens, but the sequences are of |V| = "
                 f"{self.vocabulary}, and the special tokens go up to {most}; expected no token "
-                f"beyond the model's; make the sequences with the tokenizer that it was trained "
-                f"with",
+                f"beyond the model's; save beside the weights the tokenizer that it was trained "
+                f"with, without tokens that were added later (or name it in the config's source)",
                 "weights",
             )
         config = self.library.config
@@ -136,8 +136,8 @@ class Pretrained(Model):
         if not self.about.causal and self.mask is None:
             raise Refusal(
                 f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
-                f"one, as a masked model hides tokens by it; name in the source the "
-                f"tokenizer that the model was trained with",
+                f"one, as a masked model hides tokens by it; save beside the weights the tokenizer "
+                f"that the model was trained with (or name it in the config's source)",
                 "weights",
             )
 
@@ -246,6 +246,13 @@ class Pretrained(Model):
         objective = layout.objective(whole.config, origin, settings["objective"])
         kind = getattr(transformers, layout.CLASSES[objective])
         try:
+            numbers = {n: part[0] for n, part in whole.tensors.items() if OF_LAYER.search(n)}
+            if packed := [name for name, kind in numbers.items() if kind.startswith(("I", "U"))]:
+                raise layout.CheckpointError(
+                    f"{len(packed)} tensors of its layers, such as {min(packed)}, are whole "
+                    f"numbers ({numbers[min(packed)]}), as of quantised weights; expected plain "
+                    f"ones; name the model that they were made of, or dequantise it"
+                )
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
                     library, found = kind.from_pretrained(
@@ -267,13 +274,18 @@ class Pretrained(Model):
                     f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
                     f"that it was trained as"
                 )
-            unused = [n for n in found["unexpected_keys"] if OF_LAYER.search(n)]
+            unused = [
+                name
+                for name in found["unexpected_keys"]
+                if OF_LAYER.search(name)
+                or f"{name.removesuffix('bias')}weight" in library.state_dict()
+            ]
             if unused:
                 raise layout.CheckpointError(
                     f"{len(unused)} tensors of the checkpoint, such as {min(unused)}, are none of "
                     f"{type(library).__name__} as its config.json has it; expected those of its "
-                    f"layers alone; correct config.json, or save it from the class that it was "
-                    f"trained as"
+                    f"layers and head alone; correct config.json, or save it from the class that "
+                    f"it was trained as"
                 )
             return cls(library.eval(), **settings)
         except Refusal as error:
