@@ -542,8 +542,11 @@ def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adop
     printed = capsys.readouterr().out
     for said in ("tmp-checkpoint-200: temporary", "final: no step", "checkpoint-400: without w"):
         assert f"passed over: {said}" in printed
-    shutil.copytree(folder / "checkpoint-100", folder / "iter_200")
-    with pytest.raises(Refusal, match=r"of one step checkpoint-200 and iter_200; .*take one of"):
+    shutil.copytree(folder / "checkpoint-100", folder / "checkpoint-0200")
+    with pytest.raises(Refusal, match=r"checkpoint-0200 and checkpoint-200; .*take one of"):
+        adopted(entry)
+    (folder / "checkpoint-0200").rename(folder / "iter_250")
+    with pytest.raises(Refusal, match=r"of several kinds \(checkpoint-\*, iter_\*\); .* each to"):
         adopted(entry)
     shutil.copytree(folder / "checkpoint-100", folder, dirs_exist_ok=True)
     assert checkpoints.checkpoint_steps(adopted(entry, "one")) == [0]

@@ -97,6 +97,14 @@ def found(
                 f"{', '.join(there[:1]) or layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
+        kinds = sorted({re.sub(r"\d+", "*", path.name) for path in inner})
+        if len(kinds) > 1:
+            raise Refusal(
+                f"found {folders[0]}, whose checkpoints have names of several kinds "
+                f"({', '.join(kinds)}); expected those of one run; move those of each to a folder "
+                "of its own, or list them in the config",
+                "weights",
+            )
         folders = inner or folders
     at = steps or _steps([folder.name for folder in folders])
     order = at if isinstance(weights, list) else sorted(at)
