@@ -280,7 +280,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"**(a)** Overlaps by state evolution, {channel(entry)} in channel and data, light: "
         "without; dotted, hidden where equal: from side information; triangles: thresholds; "
         f"crosses: squared cosines of GAMP, {runs['init']} start; squares: public data. **(b)** "
-        "Plug-in errors. **(c)** Thresholds over c; dotted: α₁ if layer 2 is known.\n\n"
+        "Plug-in errors. **(c)** Thresholds over c; dotted: α₁ if layer 2 is known; the "
+        "public α₂ goes below the bound of 1/6.\n\n"
         f"{sampled(entry)}; bands: standard errors. Crosses: mean and standard error of "
         f"{curves.runs_of(runs)}, hollow: not all converged.\n"
     )
