@@ -50,7 +50,11 @@ CASES = {
     "JSON twice": ('{"a": 1,\n"a": 2}', ["line 2: found the key a again, after line 1"]),
     "no mapping": ("- a\n", ["mine.yaml: found no mapping; expected keys"]),
     "nothing": ("# a: 3\n", ["mine.yaml: found nothing; expected keys", "write {} for none"]),
-    "an anchor in itself": ("a: &x\n  b: [*x]\n", ["mine.yaml: Circular", "which holds itself"]),
+    "an anchor in itself": ("a: &x\n  b: [*x]\n", ["mine.yaml: found an anchor", "its alias"]),
+    "an anchor merged into itself": (
+        "a: &x\n  <<: *x\n",
+        ["mine.yaml: found an anchor", "its alias"],
+    ),
     "control character": ("a: \x01\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
     "another encoding": ("a: \xe9\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
 }

@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -270,12 +271,25 @@ def test_the_command_for_wrapped_phylip_makes_fasta_of_it(tmp_path):
     )  # fmt: skip
 
 
+def test_the_command_for_wrapped_phylip_makes_no_alignment_of_other_phylip(tmp_path):
+    """Of names of ten columns without a space behind them, one record: nothing fits it."""
+    path = tmp_path / "strict.phy"
+    path.write_text(" 4 20\n" + "".join(f"SEQUENCE{n}XACDEFGHIKLMNPQRSTVWY\n" for n in "ABCD"))
+    with pytest.raises(SourceError, match="It looks like PHYLIP") as caught:
+        alignment.format_of(path)
+    way = re.search("awk .*fasta'(?=, then)", str(caught.value))[0]
+    subprocess.run(["bash", "-c", way], check=True, timeout=60)
+    assert Path(f"{path}.fasta").read_text().count(">") == 1
+
+
 def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):
     path = tmp_path / "mega.fasta"
     for rows, count in ((("ACDE", ".K..", "..-."), 1), (("ACDE", ".K..", "...."), 0)):
         path.write_text("".join(f">{n}\n{row}\n" for n, row in enumerate(rows)))
         said = alignment.load(path, "fasta", "protein")[2]["said"]
-        assert sum("6 dots where the first record has a residue" in one for one in said) == count
+        assert (
+            sum("the first record has a residue: 6, read as gaps" in one for one in said) == count
+        )
 
 
 def test_a_pipe_is_refused_since_it_is_read_twice(tmp_path):

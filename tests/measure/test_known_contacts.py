@@ -91,6 +91,8 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
          "not listed: unknown"),
         (LABELLED, [[2, 4]], 28, "pairs listed, 1 of"),
         (pd.DataFrame(MATRIX).to_csv(), [[2, 4]], 28, "pairs listed, 1 of"),
+        # By residue numbers with a gap
+        (pd.DataFrame(MATRIX, *[[5, 6, 7, 9, *range(10, 14)]] * 2).to_csv(), [[2, 4]], 28, "1 of"),
         ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
         (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
         ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n3 A 0\n4 u 2\n"

@@ -204,7 +204,7 @@ def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
 
 def test_rows_that_repeat_a_mutant_are_counted(model, tmp_path):
     found = mutations.effects(model, written(tmp_path / "t.csv", ["A11C", "C12A", "A11C"]))
-    assert "; 1 rows repeat a mutant, and count as well" in mutations.answers(found)[0]
+    assert "; rows that repeat a mutant, which count too: 1" in mutations.answers(found)[0]
 
 
 TABLES = {
@@ -213,7 +213,7 @@ TABLES = {
     "": "No columns to parse",
     "mutant,DMS_score\n": "no row with a number as DMS_score",
     "mutant,DMS_score\nA11C,\nC12A,NA\n": "no row with a number as DMS_score",
-    "mutant,DMS_score\n\nA11C,0\n,\n\nWT,1\n": "t.csv, line 6: found mutant 'WT'",
+    "mutant,DMS_score\n\nA11C,0\n,\n   \nWT,1\n": "t.csv, line 6: found mutant 'WT'",
     "mutant,DMS_score\n,1\n": "t.csv, line 2: found mutant '', expected",
     "mutant,DMS_score\nA11C,-7,4672\n": "line 2 has 3 values, the first line 2 names; .*decimal",
     **{

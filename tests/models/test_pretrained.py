@@ -281,7 +281,7 @@ def incomplete(folder):
 
 def of_bytes(folder):
     tensors = load_file(folder / "model.safetensors")
-    tensors["bert.encoder.layer.0.output.dense.weight"] = torch.ones(16, 32, dtype=torch.int8)
+    tensors["bert.embeddings.word_embeddings.weight"] = torch.ones(120, 16, dtype=torch.int8)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
@@ -309,7 +309,10 @@ BAD = {
         added("bert.embeddings.word_embeddings.bias"),
         "1 tensors of the checkpoint, such as bert.embeddings.word_embeddings.bias, are none of",
     ),
-    "whole numbers": (of_bytes, r"1 tensors of its layers.* are whole numbers \(I8\)"),
+    "whole numbers": (
+        of_bytes,
+        r"1 weights, such as .*word_embeddings.weight, are whole numbers \(I8\)",
+    ),
     "llama.cpp beside config.json": (
         lambda folder: (folder / "model.safetensors").rename(folder / "small.gguf"),
         r"but only small.gguf; .*from_pretrained\(.*gguf_file='small.gguf'\)\.save",
@@ -545,8 +548,11 @@ def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adop
     shutil.copytree(folder / "checkpoint-100", folder / "checkpoint-0200")
     with pytest.raises(Refusal, match=r"checkpoint-0200 and checkpoint-200; .*take one of"):
         adopted(entry)
-    (folder / "checkpoint-0200").rename(folder / "iter_250")
-    with pytest.raises(Refusal, match=r"of several kinds \(checkpoint-\*, iter_\*\); .* each to"):
+    (folder / "checkpoint-0200").rename(folder / "iter_0")
+    unaudited = adopted({**entry, "audit": False}, "first")
+    assert checkpoints.checkpoint_steps(unaudited) == [0, 100, 200]
+    (folder / "iter_0").rename(folder / "other-checkpoint-250")
+    with pytest.raises(Refusal, match=r"begin otherwise, such as .* and other-checkpoint-250; .*"):
         adopted(entry)
     shutil.copytree(folder / "checkpoint-100", folder, dirs_exist_ok=True)
     assert checkpoints.checkpoint_steps(adopted(entry, "one")) == [0]

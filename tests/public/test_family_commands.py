@@ -45,7 +45,10 @@ def test_energies_of_a_folder_and_of_a_file_are_the_same(folder, capsys):
 def test_records_without_residues_have_no_energy(folder, capsys):
     (folder / "new.fasta").write_text(">a\nACCGU\n>b\n>c\n--*--\n")
     assert command.main(["energies", "own", "new.fasta"]) == 1
-    assert "new.fasta: record b (2 so) has no residues; leave it out" in capsys.readouterr().err
+    assert (
+        "new.fasta: records without residues: 2, the first of them b; leave"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_is_given_is_not_overwritten(folder, capsys):

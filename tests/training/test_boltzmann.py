@@ -172,7 +172,6 @@ def test_a_step_in_factors_goes_along_the_gradient_of_each(weights, tmp_path):
         np.testing.assert_allclose(found, expected.detach(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.long
 def test_few_chains_show_the_correlation_that_as_many_as_in_tests_would(weights, tmp_path):
     """Their noise, of the variance that colours have on independent sites, is taken off."""
     settings = SMALL | dict(heads=None, seed=0, chains=64, tested=10_000)
@@ -188,6 +187,7 @@ def test_few_chains_show_the_correlation_that_as_many_as_in_tests_would(weights,
     assert pearson > 1.01 * np.corrcoef(x, y)[0, 1]
 
 
+@pytest.mark.long
 def test_a_model_that_has_learned_its_few_sequences_by_heart_says_so(tmp_path):
     """They are of independent sites: their correlations are noise."""
     tokens = np.random.default_rng(0).integers(0, 4, (40, 30))

@@ -230,7 +230,7 @@ def add_spectrum(commands) -> None:
         type=int,
         default=20_000,
         metavar="N",
-        help="most forward passes of a checkpoint, counted in sequences (%(default)s)",
+        help="upper limit of forward passes of a checkpoint, counted in sequences (%(default)s)",
     )
     one.add_argument(
         "--out",
@@ -318,8 +318,8 @@ def add_jacobian(commands) -> None:
     one.add_argument(
         "--masked",
         action="store_true",
-        help="also mask the target, which takes L times the passes (done without the option up to "
-        "20,000)",
+        help="also mask the target, which takes L times the passes (done without the option if "
+        "these are at most 20,000)",
     )
     one.add_argument(
         "--out",
@@ -455,7 +455,7 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="residue number of the reference less position in the table (%(default)s)",
+        help="what turns a position of the table into a residue number, when added (%(default)s)",
     )
 
 

@@ -36,15 +36,20 @@ def _problems(path: Path) -> Iterable[str]:
     content, loader = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         node = yaml.compose(content.decode(), loader)
-        # Of tags, days and merges it may make no value, of anchors one that holds itself.
-        json.dumps(yaml.load(content.decode(), loader), skipkeys=True, default=str)
+        yaml.load(content.decode(), loader)  # of tags, days and merges it may make no value
     except (ValueError, yaml.YAMLError) as error:
         with suppress(ValueError):
             json.loads(content)  # which may be indented with tabs
             return []
         return [f"{path}{_unreadable(content, error)}"]
     if isinstance(node, yaml.MappingNode):
-        return _twice(path, "", node)
+        try:
+            return list(_twice(path, "", node))
+        except RecursionError:
+            return [
+                f"{path}: found an anchor (&name) whose own value has its alias (*name); expected "
+                f"none; write out what the alias stands for"
+            ]
     return [
         f"{path}: found {'no mapping' if node else 'nothing'}; expected keys, such as `results: "
         f"results/mine`; write {{}} for none"
@@ -63,10 +68,7 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     """Where YAML stops, and where the brace, bracket or quote that it stops in opens."""
     mark, around = (getattr(error, f"{name}_mark", None) for name in ("problem", "context"))
     if mark is None:
-        return (
-            f": {' '.join(str(error).split())}; expected YAML in UTF-8, no part of which holds "
-            f"itself; mend it there"
-        )
+        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
     found, fix = error.problem, "mend it there"
     if line[mark.column :].startswith("\t"):

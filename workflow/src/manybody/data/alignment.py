@@ -52,7 +52,7 @@ INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 BEGINS = {
     "stockholm": r"# STOCKHOLM",
     "nexus": r"(?i)#NEXUS",
-    "pir": r">[A-Z][A-Z0-9];",
+    "pir": r">[A-Z][A-Z0-9];.*\n.*\n[^>]*\*",
     "fasta": r"(#.*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
     "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
@@ -73,7 +73,7 @@ WAYS = {
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
     "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "
-    """awk '!L {{L = $2; next}} NF {{if (n <= 0) {{print ">" $1; $1 = ""; n = L}} """
+    """awk '!L {{L = $2; next}} NF {{if (!n) {{print ">" $1; $1 = ""; n = L}} """
     """gsub(/[ \\t\\r]/, ""); print; n -= length}}' '{1}' > '{1}.fasta', """
     "then `file: {1}.fasta` and `format: fasta` (by Bio.AlignIO from 'phylip' or "
     "'phylip-sequential' where names take ten columns)",
@@ -313,8 +313,8 @@ def _doubtful_columns(rows: list[str], form: str) -> list[str]:
     first = [*looks, True].index(True) + 1
     dots = sum(letters.count(".") for letters in every if letters[0].isupper())
     return [
-        f"{dots} dots where the first record has a residue are read as gaps, as '-' is; if they "
-        "mean the same residue, write it out in the program that made the file"
+        f"dots where the first record has a residue: {dots}, read as gaps, as '-' is; if they mean "
+        "the same residue, write it out in the program that made the file"
     ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
         f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
         "as the inserts of A2M, and are read as columns; if they are inserts, `format: a3m` of a "

@@ -195,7 +195,7 @@ class CodeLaw:
             apart, together = couplings[0] - couplings[1], couplings.sum()
             field = (np.logaddexp(apart, -apart) - np.logaddexp(together, -together)) / 2
             logits = logits[:, None] + couplings[1] * g + field * np.outer(g, g)
-        # exp(-700) is about the least number there is. None is 0, as 0 log 0 would be no number.
+        # No probability becomes 0, as 0 log 0 is no number; exp(-700) is still one.
         return softmax(np.maximum(logits, logits.max() - 700.0))
 
     def _solve(self, tokens: np.ndarray, sums: np.ndarray) -> None:

@@ -474,8 +474,13 @@ def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) 
                     traceback.print_exc()
                 for name in (RECORD, MODEL, *TABLES):
                     (out / name).unlink(missing_ok=True)
-                said = str(error) or type(error).__name__
-                records.append(dict(name=entry["name"], file=entry["file"], failed=said))
+                records.append(
+                    dict(
+                        name=entry["name"],
+                        file=entry["file"],
+                        failed=str(error) or type(error).__name__,
+                    )
+                )
             progress.update(1)
     return records
 
@@ -496,8 +501,11 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out)
-    files = {name: sha256(out / name) for name in TABLES + models}
-    document = record(found) | dict(name=entry["name"], made=made, files=files)
+    document = record(found) | dict(
+        name=entry["name"],
+        made=made,
+        files={name: sha256(out / name) for name in TABLES + models},
+    )
     write_json(out / RECORD, document)
     return document
 

@@ -43,7 +43,7 @@ def generate(
     if not learned.get("reached"):
         raise Refusal(
             f"the model has not reached the pair correlations of its family: {learned['reason']}; "
-            "sequences are drawn from models that have"
+            "only a model that has can draw sequences"
         )
     sweeps = sweeps or learned["settled"]
     from manybody.sampling.pair_chains import Chains, Tables

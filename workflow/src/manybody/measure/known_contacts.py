@@ -502,13 +502,15 @@ def read_contacts(
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
         np.fmin.at(distances, sites, table.get("d", np.nan))
-    # No list of contacts has half of all pairs, and not all of so many distances are of contacts.
-    most = max(length * (length - 1) / 2, known.sum())
+    # No list of contacts has half of all pairs; nor are all of so many distances short.
+    half = length * (length - 1) / 2
+    most = {"d": max(half, known.sum()), "p": 2 * half}.get(value, half)
     if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
             f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
-            f"{given.max():g}; expected the pairs in contact alone, distances in angstrom or "
-            "probabilities; a first line i, j, d or i, j, p says which these are"
+            f"{given.max():g}; expected the pairs in contact alone, distances in angstrom "
+            "(ten times those in nanometres) or probabilities; a first line i, j, d or i, j, p "
+            "says which these are"
         )
     listing = value != "d"
     said = [f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"]
@@ -552,8 +554,7 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
     if (
         len(rows) == length + 1 > 6
         and {len(fields) for *_, fields in rows[1:]} == {length + 1}
-        and _are_labels(rows[0][2][-length:])
-        and _are_labels([fields[0] for *_, fields in rows[1:]])
+        and _names_columns(rows[0][2], length)
     ):
         rows = [(number, line, fields[1:]) for number, line, fields in rows[1:]]
     if not (len(rows) == length > 5 and {len(fields) for *_, fields in rows} == {length}):
@@ -570,11 +571,13 @@ def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
     return pairs
 
 
-def _are_labels(fields: list[str]) -> bool:
-    """True of words, and of numbers that count on: no row of distances is like that."""
-    values = np.array([_value(field) for field in fields])
-    words = np.isnan(values).all() and "nan" not in map(str.lower, fields)
-    return words or (np.diff(values) == 1).all()
+def _names_columns(fields: list[str], length: int) -> bool:
+    """True if the first row of a matrix has labels: it lacks the corner, or has no number there, or
+    its numbers count on, as those of no distances do."""
+    corner = fields[0].lower()
+    values = np.array([_value(field) for field in fields[-length:]])
+    of_words = np.isnan(_value(corner)) and corner != "nan"
+    return len(fields) == length or of_words or (np.diff(values) == 1).all()
 
 
 def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) -> list[tuple]:

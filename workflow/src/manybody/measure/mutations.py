@@ -92,7 +92,8 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     bare = [name for name, row in zip(names, letters, strict=True) if not _residues(row)]
     if bare:
         raise SourceError(
-            f"{path}: record {bare[0]} ({len(bare)} so) has no residues; leave it out"
+            f"{path}: records without residues: {len(bare)}, the first of them {bare[0]}; leave "
+            "them out"
         )
     given = [_in_columns(row.rstrip("*"), model) for row in letters]
     whole = None not in given
@@ -238,8 +239,9 @@ def effects(
                 )
         kinds = {"mutant": str, "DMS_score": float}
         found = pd.read_csv(
-            io.StringIO(text), sep=separator, usecols=[*kinds], dtype=kinds, skip_blank_lines=False
-        )
+            io.StringIO(text), sep=separator, usecols=[*kinds], dtype=kinds,
+            skip_blank_lines=False, skipinitialspace=True,
+        )  # fmt: skip
         found = found[[*kinds]].dropna(how="all").fillna({"mutant": ""})
         if found["DMS_score"].isna().all():
             raise ValueError("it has no row with a number as DMS_score")
@@ -335,7 +337,7 @@ def answers(found: pd.DataFrame) -> list[str]:
     twice = found["mutant"].duplicated().sum()
     return [
         f"{share:.0%} of the measured mutants could be scored"
-        + f"; {twice} rows repeat a mutant, and count as well" * bool(twice)
+        + f"; rows that repeat a mutant, which count too: {twice}" * bool(twice)
     ] + [
         f"Spearman's correlation with {COMPUTED[name]}: {one.value:.3f} ({one.low:.3f} to "
         f"{one.high:.3f}, 95 %; {one.count} mutants)"

@@ -21,7 +21,6 @@ TRUST = 20.0  # seconds of jobs from which on their pace weighs more than what w
 SHORT = 2.0  # seconds in which a job ends that finds its results in the store
 GUESS = 15.0  # seconds of a job of a stage of which none has run, and that has no price
 PRICED = "price.json"  # seconds of jobs by name, as `snakemake -- price` last found them
-Times = dict[str, float]  # seconds of jobs by name
 
 
 @dataclass
@@ -33,14 +32,16 @@ class Plan:
     never ran here and have no price.
     """
 
-    expected: Times
+    expected: dict[str, float]
     after: dict[str, set[str]]
     threads: dict[str, int]
     cores: int
     stored: set[str] = field(default_factory=set)
     guessed: set[str] = field(default_factory=set)
 
-    def left(self, running: Times, reports: dict[str, Report], took: Times) -> float:
+    def left(
+        self, running: dict[str, float], reports: dict[str, Report], took: dict[str, float]
+    ) -> float:
         """Seconds until all is done, by list scheduling of what is left.
 
         running: seconds since each job started that has; reports: what their logs say; took: the
@@ -53,11 +54,10 @@ class Plan:
         for job in self.after.keys() - took:
             left = self.expected[job] * (1.0 if job in self.stored else slower(job))
             if job in running:
-                left = max(left - running[job], running[job] / 10)
+                late, left = running[job] > left, max(left - running[job], running[job] / 10)
                 if said := reports.get(job):
                     # A job knows better at its end, and where the estimate was too low.
-                    share = 1.0 if running[job] > self.expected[job] else said.share
-                    left = share * said.left + (1 - share) * left
+                    left = said.left if late else said.share * said.left + (1 - said.share) * left
             seconds[job] = left
         after = {job: self.after[job] - set(took) for job in seconds}
         return makespan(seconds, after, lambda job: (self.threads[job],), [(self.cores,)], running)

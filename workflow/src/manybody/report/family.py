@@ -190,6 +190,7 @@ def write_generated(
     """Writes so many new sequences as `out`.fasta, and what they are beside those of the family:
     `out`-statistics.csv, and `out`.csv, .pdf and .png; returns sentences on them. The others are as
     of `write_energies`, sweeps and seed as of `family_statistics.generate`."""
+    refuse_overwriting([alignment], [out.with_name(f"{out.name}.fasta")])
     found, family, weights = mutations.opened(model, alignment, learned=True)
     tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
     rows = mutations.letters_of(tokens, found.about)

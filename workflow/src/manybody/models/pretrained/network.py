@@ -119,7 +119,7 @@ class Pretrained(Model):
                 f"found a model of {min(inputs, outputs)} tokens, but the sequences are of |V| = "
                 f"{self.vocabulary}, and the special tokens go up to {most}; expected no token "
                 f"beyond the model's; save beside the weights the tokenizer that it was trained "
-                f"with, without tokens that were added later (or name it in the config's source)",
+                f"with, without tokens that were added later (or name it in a config's source)",
                 "weights",
             )
         config = self.library.config
@@ -137,7 +137,7 @@ class Pretrained(Model):
             raise Refusal(
                 f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
                 f"one, as a masked model hides tokens by it; save beside the weights the tokenizer "
-                f"that the model was trained with (or name it in the config's source)",
+                f"that the model was trained with (or name it in a config's source)",
                 "weights",
             )
 
@@ -246,12 +246,12 @@ class Pretrained(Model):
         objective = layout.objective(whole.config, origin, settings["objective"])
         kind = getattr(transformers, layout.CLASSES[objective])
         try:
-            numbers = {n: part[0] for n, part in whole.tensors.items() if OF_LAYER.search(n)}
-            if packed := [name for name, kind in numbers.items() if kind.startswith(("I", "U"))]:
+            weights = {n: part[0] for n, part in whole.tensors.items() if n.endswith("weight")}
+            if packed := [n for n, held in weights.items() if held.startswith(("I", "U", "BOOL"))]:
                 raise layout.CheckpointError(
-                    f"{len(packed)} tensors of its layers, such as {min(packed)}, are whole "
-                    f"numbers ({numbers[min(packed)]}), as of quantised weights; expected plain "
-                    f"ones; name the model that they were made of, or dequantise it"
+                    f"{len(packed)} weights, such as {min(packed)}, are whole numbers "
+                    f"({weights[min(packed)]}), as of a quantised model; expected plain ones; "
+                    f"name the model that it was made of, or dequantise it"
                 )
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():

@@ -97,12 +97,12 @@ def found(
                 f"{', '.join(there[:1]) or layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
-        kinds = sorted({re.sub(r"\d+", "*", path.name) for path in inner})
-        if len(kinds) > 1:
+        runs = {re.sub(r"[\d.]+", "*", NAMED.sub("", path.name)): path.name for path in inner}
+        if len(runs) > 1:
             raise Refusal(
-                f"found {folders[0]}, whose checkpoints have names of several kinds "
-                f"({', '.join(kinds)}); expected those of one run; move those of each to a folder "
-                "of its own, or list them in the config",
+                f"found {folders[0]}, whose checkpoints have names that begin otherwise, such as "
+                f"{' and '.join(sorted(runs.values()))}; expected those of one run; move those of "
+                "another away, or rename those of the same alike",
                 "weights",
             )
         folders = inner or folders
