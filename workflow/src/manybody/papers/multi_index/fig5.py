@@ -94,7 +94,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "Layer 1 is not learned before layer 2 is known well.\n\n"
         f"Two tied layers, two tokens, c = {entry['skip']:g}, {channel(entry)}. The overlap Q₂₂ of "
         f"layer 2 is held at {len(entry['overlaps'])} values, and Q₁₁ solves its own fixed point "
-        f"Q₁₁/(1 - Q₁₁) = α G₁₁(Q₁₁, Q₂₂) at α = {entry['alpha']:g}, which the public data do not "
-        "say: it is the value of figure 2.\n\n"
+        f"Q₁₁/(1 - Q₁₁) = α G₁₁(Q₁₁, Q₂₂) at α = {entry['alpha']:g}, the value of figure 2; the "
+        "public data give none.\n\n"
         f"{sampled(entry)}, whose standard error is the band. Hollow, above: not converged.\n"
     )

@@ -302,7 +302,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"
         "**(a)** Held-out loss above that of the true conditionals, every site masked in turn; "
-        "dashed: what a fit of p numbers loses by seeing M sequences only. **(b)** J, and the map "
+        "dashed: the excess of a fit of p parameters to M sequences. **(b)** J, and the map "
         "of the run with the median loss; of factored attention c A, c fixed by the best fit. "
         "**(c)** Relative error of these couplings. **(d)** Loss above the optimum from factored "
         "(a = 0) to ordinary attention (a = 1).\n\n"

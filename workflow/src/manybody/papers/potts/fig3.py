@@ -315,7 +315,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"{square['realisations']} realisations at L = {square['length']} with one standard error; "
         "diamonds: replica theory of the same couplings; line: its closed form; dashed: a teacher "
         f"independent of the inputs. γ = {square['gamma']:g} and λ = {square['ridge']:g} are ours: "
-        "the paper does not say.\n\n"
+        "the paper gives none.\n\n"
         f"**(b)** Cross-entropy of factored attention fitted to M sequences of "
         f"{logistic['source']}, mean and standard error of {logistic['realisations']} "
         "realisations; triangles: peaks; dashed: training loss; dotted: loss of the true "

@@ -87,7 +87,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
         "Line and band are the mean and one standard deviation over runs, in nats per predicted "
-        "token. The losses fall together at first; those on clones of low order stop early and "
-        "may rise again, that on the clone of the highest order falls to the end.\n\n"
+        "token. In the paper the losses fall together at first; those on clones of low order stop "
+        "early and may rise, that on the highest order falls to the end.\n\n"
         f"{inputs.made()}\n"
     )

@@ -333,8 +333,8 @@ def caption(inputs: Inputs, block: Block) -> str:
     recipes = dict.fromkeys(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
     source = inputs.source
     return (
-        "Stacked layers of factored attention climb down the orders of interaction.\n\n"
-        "**(a)** Held-out loss of every seed of n layers; thick: the run of median final loss. "
+        "Losses of stacked layers of factored attention and the best of each order.\n\n"
+        "**(a)** Held-out loss of every seed of n layers; thick: that of median final loss. "
         "Dashed: single sites, and the best conditionals of each order; dotted: the true "
         "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
         "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "

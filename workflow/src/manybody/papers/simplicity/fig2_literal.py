@@ -74,11 +74,11 @@ def caption(inputs: Inputs, block: Block) -> str:
         for part in inputs.parts
     )
     return (
-        "Figure 2 by the paper's literal recipe for the interactions J and U, once for each of "
-        "its readings.\n\n"
+        "Figure 2 by the paper's literal recipe for the interactions J and U, in each of its "
+        "readings.\n\n"
         "J and U are means of products of random vectors whose variables take two values with "
-        "probability 0.8; which two, ±1 or 0 and 1, is left to the reader. Panels as in figure 2: "
-        "held-out losses with the reference lines, where every run ended, displacements of the "
-        "layers of the thick run. The shares of orders 1, 2 ... stand in the title.\n\n"
+        "probability 0.8; the paper does not say which two, ±1 or 0 and 1. Panels as in figure 2: "
+        "held-out losses with reference lines, where every run ended, displacements of the "
+        "layers of the thick run. Titles give the shares of the orders.\n\n"
         f"{readings}.\n"
     )

@@ -205,8 +205,8 @@ def panels(block: Block) -> str:
     """Says what the panels of figures 4 and 5 show."""
     text = (
         "**(a)** Test loss on each clone: mean and one standard deviation over runs, markers at "
-        "some checkpoints. Losses on low orders stop first and may rise, those on high orders fall "
-        "on. Inset: share of tokens predicted right. **(b)** Checkpoints between which each loss "
+        "some checkpoints. In the paper losses on low orders stop first and may rise, those on "
+        "high orders fall on. Inset: accuracy. **(b)** Checkpoints between which each loss "
         "saturates in all runs. **(c)** Late losses, from left to right.\n\n"
     )
     if block.early_stopped or block.wide:

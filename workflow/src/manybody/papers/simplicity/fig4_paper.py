@@ -24,6 +24,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "between layers.\n\n"
         "A LayerNorm divides by a standard deviation, which is no polynomial of the tokens: the "
         "orders in the legend are nominal. Panels are those of figure 4, as are the clone of BERT "
-        "and the original text: compare the order in which the losses stop to fall.\n\n"
+        "and the original text: compare the order in which the losses stop falling.\n\n"
         f"{inputs.made()}\n"
     )

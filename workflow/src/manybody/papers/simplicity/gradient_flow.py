@@ -247,7 +247,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     entry = inputs.entry
     return (
         "Gradient flow of two layers of factored attention, by equations (section 3.1).\n\n"
-        "**(a)** Modes of a follow their closed form, the larger the eigenvalue of C the faster. "
+        "**(a)** Modes of a follow their closed form, faster for larger eigenvalues of C. "
         r"**(b)** Their largest deviation from it is of fourth order in B(0). **(c)** \|B\| never "
         "grows; without weight decay it does not go to zero either. **(d)** On skewed data B grows "
         "at the rate of equation 14 (dotted) where it is positive. **(e)** The loss then falls "

@@ -448,19 +448,19 @@ def caption(inputs: Inputs, block: Block) -> str:
     if block.nested:
         more += "*foothold*: a lower term inside (times of half of the logit). "
     if block.alone:
-        more += "Last: a high order beside lower ones. "
+        more += "Last: a high order beside lower ones, over alone. "
     if len(block.ladder) > 1:
-        more += "**(c)** The same by law, where pairs tell less than triples. "
+        more += "**(c)** The same where pairs have less information than triples. "
     if inputs.runs:
         more += "**(d)** Saturation on clones: predicted, seen in other students. "
     if block.text:
         more += "**(e)** Losses of generators of text; open: narrower ones. "
-    crosses = "; crosses: half-times of M_k, which are of no term" if block.spectrum else ""
+    crosses = "; crosses: half-times of M_k, of no single term" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"
         "**(a)** Steps until students have half of each term's information, all equal; "
-        f"hollow: not reached; lines: medians{crosses}. **(b)** What one order "
-        "costs; *5% left*: until 5 % is left to learn; no dot: not reached. "
+        f"hollow: not reached; lines: medians{crosses}. **(b)** Factor in "
+        "time for one order more; *5% left*: until 5 % is left to learn; no dot: not reached. "
         f"{more}Bars: 95 % intervals.\n\n"
         f"{first.label}: {len(first.seeds)} students of {inputs.steps} steps.\n"
     )

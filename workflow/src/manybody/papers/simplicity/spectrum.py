@@ -165,7 +165,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"M\ :sub:`k` is the mean squared change of a token's logits that needs k other tokens to "
         "be exchanged together; it vanishes for a model of order k or less.\n\n"
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots: "
-        "half-times. **(c)** Half-times of each run; bars: errors at most. "
+        "half-times. **(c)** Half-times of each run; bars: standard errors. "
         r"**(e)** M\ :sub:`k` over the variance; hollow: upper bounds. **(f)** Loss of logits cut "
         f"at an order above that of all orders, {size} tokens exchanged; dashed: {SAME} nats. "
         "Generators come first.\n\n"

@@ -189,9 +189,9 @@ def caption(inputs: Inputs, block: Block) -> str:
     source, student = inputs.source, inputs.student
     return (
         "The order spectrum where it is known exactly.\n\n"
-        r"**(a)** Share W\ :sub:`d` / Var g of each order d + 1 along training: it goes to that of "
-        "the true conditionals (dashed; dots at the right: from draws), that of a model of pairs "
-        r"(crosses) does not. **(b)** M\ :sub:`k` and its half-times. **(c)** Loss above "
+        r"**(a)** Share W\ :sub:`d` / Var g of each order d + 1 along training; dashed: the "
+        "true conditionals; dots at the right: from draws; crosses: a model of pairs. "
+        r"**(b)** M\ :sub:`k` and its half-times. **(c)** Loss above "
         f"that of the true conditionals; the grey line is {NEAR} nats.\n\n"
         f"{student['architecture'].upper()} of {student['layers']} layers and width "
         f"{student['width']}, one run of {student['training']['steps']} steps on "

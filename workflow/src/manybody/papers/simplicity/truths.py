@@ -412,10 +412,10 @@ def caption(inputs: Inputs, block: Block) -> str:
         "Students of distributions that are known exactly.\n\n"
         "**Above**: the loss on sets of sequences that hold more and more of the distribution: "
         "cuts of a Hamiltonian at an order, trees filtered at a level. Dashed: the loss of the "
-        "whole distribution's conditionals, which a student that has learned everything ends with; "
-        "dotted: the least that is possible on a set. "
+        "whole distribution's conditionals, where a perfect student ends; "
+        "dotted: the least possible on a set. "
         r"**Below**: half-times of M\ :sub:`k`, and the steps at which 5 % of the fall of the loss "
-        "on set k are left: orders come one after the other where the colours do. Bars: standard "
+        "on set k are left: orders follow each other if the colours do. Bars: standard "
         "errors.\n\n"
         f"{made}, every position masked in turn.\n"
     )

@@ -182,8 +182,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"**(a)** M\ :sub:`1` by target and source: the mean squared change of the target's "
         "centred logits when the source alone is exchanged. **(b)** The share that "
         "pairs make: changes that are equal in every context; the rest is due to three tokens and "
-        "more. **(c)** The passage, once for each of the three targets on which the others act "
-        "most: framed, and what acts on it shaded.\n\n"
+        "more. **(c)** The passage, for each of the three targets (framed) on which the others "
+        "(shaded) act most.\n\n"
         f"Test sequence {entry['passage']} of {entry['source']}, its tokens exchanged for those of "
-        f"the distribution *{entry['law']}*. A token that all draws equal has no influence here.\n"
+        f"the distribution *{entry['law']}*. A token equal to all draws has no influence here.\n"
     )

@@ -116,9 +116,9 @@ def caption(inputs: Inputs, block: Block) -> str:
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (
         f"Orders of interaction that {', '.join(block.spectra)} use.\n\n"
-        r"M\ :sub:`k` is the change of a token's logits that needs k other tokens to be exchanged "
-        "together. **Along training**, if there are several checkpoints: a dot is half of the last "
-        "value; hollow squares are suspect checkpoints. **Sizes**: over the "
+        r"M\ :sub:`k` is the mean squared change of a token's logits that needs k other tokens to "
+        "be exchanged together. **Along training**, if there are several checkpoints: dots mark "
+        "half of the last value, hollow squares suspect checkpoints. **Sizes**: over the "
         "variance of the logits; hollow: upper bounds. **Reach**: by the distance from the first "
         "to the last token, target included. **Loss**: of logits cut at an order, above that of "
         f"all orders, where {size} tokens are exchanged.\n\n"
