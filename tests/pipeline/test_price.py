@@ -201,7 +201,7 @@ def test_a_spectrum_on_a_gpu_costs_its_passes(monkeypatch):
     assert prices.of("measure_spectrum", given, gpu=True) == 2.0 * (3 * 4480 + 7 * 2**2)
 
 
-def test_a_clock_costs_the_test_losses_of_its_sequences_or_of_all_states(monkeypatch):
+def test_clocks_and_adopted_weights_cost_the_test_losses_of_their_sequences(monkeypatch):
     monkeypatch.setattr(Probe, "tested", lambda self, share: {"all": 0.5}[share])
     made, asked = config(), dict(source="text", model="tiny", seed="0")
     checkpoints = len(probe.kept_steps(made["models"]["tiny"]["training"]))
@@ -210,6 +210,8 @@ def test_a_clock_costs_the_test_losses_of_its_sequences_or_of_all_states(monkeyp
     made["sources"]["text"]["sequences"] = {"test": 100}
     monkeypatch.setitem(SIZES, "text", {"vocabulary": 8, "length": 2})
     assert of("measure_clock", made, **asked) == checkpoints * 64 * 0.5
+    made["sources"]["text"]["sequences"] = {"train": 30, "validation": 12, "test": 100}
+    assert of("adopt_weights", made, **asked) == 42 * 0.5
 
 
 @pytest.mark.parametrize(

@@ -191,8 +191,9 @@ class Probe:
 
             return self.up_to(entry["sequences"] // 2, ready)
         asked = {"degree" if entry.get("bounded") else "orders": entry["orders"]}
-        each = spectrum.forwards_of(entry["orders"], asked.get("degree")).values()
-        least = sum(each) * spectrum.CHUNKS[self.causal]
+        least = spectrum.CHUNKS[self.causal] * sum(
+            spectrum.forwards_of(entry["orders"], asked.get("degree")).values()
+        )
         asked |= {"law": entry["law"], "first": 0.0, "higher": 0.0}  # so that all draws are taken
 
         def drawn(count):
@@ -291,8 +292,11 @@ class Prices:
 
         def cost() -> float:
             tree = ast.parse((SCRIPTS / f"{rule.removesuffix('_on_cpu')}.py").read_bytes())
-            imports = (ast.Import, ast.ImportFrom)
-            lines = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, imports)]
+            lines = [
+                ast.unparse(node)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import | ast.ImportFrom)
+            ]
             lines += [f"import {name}" for name in ("snakemake.script", module) if name]
             before = sum(os.times()[2:4])
             subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
@@ -339,12 +343,22 @@ class Prices:
         same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "together")}
         same |= {"clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0}
         same |= {"schedule": "constant", "steps": 1}
-        name = recipe["optimizer"]["name"]
-        shaped = {"name": name, "weight_decay": 0.0, "momentum": 0.9, "betas": [0.9, 0.9]}
+        shaped = {
+            "name": recipe["optimizer"]["name"],
+            "weight_decay": 0.0,
+            "momentum": 0.9,
+            "betas": [0.9, 0.9],
+        }
         share = recipe.get("validation_masks", recipe.get("masks"))
         tested = recipe["validation"] * cost("tested", share)
         step = cost("step", same | {"optimizer": shaped, "together": bool(same["together"])})
         return recipe["steps"] * step + self._checkpoints(model, "all") * tested
+
+    def _adopt_weights(self, gpu: bool, source: str, model: str, seed: str) -> float:
+        """Every position of each training and validation sequence is masked in turn."""
+        counts = self.config["sources"][source]["sequences"]
+        _, cost = self._model(source, model, gpu)
+        return (counts["train"] + counts["validation"]) * cost("tested", "all")
 
     def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
         entry = self.config["clones"][clone]
@@ -392,8 +406,10 @@ class Prices:
 
     def _sample_hamiltonian(self, gpu: bool, source: str) -> float:
         def cost() -> float:
-            _, parts = self._trial(source)
-            return sum(up_to(count, lambda n, call=call: partial(call, n)) for call, count in parts)
+            return sum(
+                up_to(count, lambda n, call=call: partial(call, n))
+                for call, count in self._trial(source)[1]
+            )
 
         return self.once(cost, "chains", source)
 
