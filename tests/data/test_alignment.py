@@ -282,6 +282,12 @@ def test_the_command_for_wrapped_phylip_makes_no_alignment_of_other_phylip(tmp_p
     assert Path(f"{path}.fasta").read_text().count(">") == 1
 
 
+def test_labels_with_counts_are_fasta_not_pir(tmp_path):
+    path = tmp_path / "clusters.fasta"
+    path.write_text(">S1;size=33\nACDEF\n>S2;size=2\nACDEY\n")
+    assert alignment.format_of(path) == "fasta"
+
+
 def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):
     path = tmp_path / "mega.fasta"
     for rows, count in ((("ACDE", ".K..", "..-."), 1), (("ACDE", ".K..", "...."), 0)):

@@ -57,7 +57,9 @@ def test_what_is_given_is_not_overwritten(folder, capsys):
     assert command.main(["mutations", "own", "--effects", "mutations.csv", "--offset", "2"]) == 1
     asked = ["family", "own/../own/family.fasta", "--alphabet", "rna", "--out", "own"]
     assert command.main(asked) == 1
-    assert capsys.readouterr().err.count("would be overwritten by a result of that name") == 2
+    given = ["--alignment", "own/family.fasta", "--out", "own/family"]
+    assert command.main(["generate", "own", *given]) == 1
+    assert capsys.readouterr().err.count("would be overwritten by a result of that name") == 3
     assert (folder / "mutations.csv").read_bytes() == table
     assert (folder / "own" / "family.fasta").read_bytes() == rows
 
