@@ -290,7 +290,11 @@ def test_labels_with_counts_are_fasta_not_pir(tmp_path):
 
 def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):
     path = tmp_path / "mega.fasta"
-    for rows, count in ((("ACDE", ".K..", "..-."), 1), (("ACDE", ".K..", "...."), 0)):
+    for rows, count in (
+        (("ACDE", ".K..", "..-."), 1),
+        (("ACDE", ".K..", "...."), 0),
+        (("ACDE.", ".K..D", "..-.."), 0),
+    ):
         path.write_text("".join(f">{n}\n{row}\n" for n, row in enumerate(rows)))
         said = alignment.load(path, "fasta", "protein")[2]["said"]
         assert (

@@ -103,7 +103,7 @@ UNREACHED = {
 @pytest.mark.parametrize("case", UNREACHED)
 def test_no_sequences_are_drawn_from_a_model_short_of_its_target(case):
     about, said = UNREACHED[case]
-    with pytest.raises(Refusal, match=f"{said} sequences are drawn from"):
+    with pytest.raises(Refusal, match=f"{said} only a model that has can draw"):
         family_statistics.generate(planted(*SIZES, about=about), 10)
     with pytest.raises(Refusal, match="found 10 sequences of 0 sweeps"):
         family_statistics.generate(planted(*SIZES, about=about), 10, 0)

@@ -22,7 +22,7 @@ from manybody.io.sequences import Sequences, write
 from manybody.measure.losses import evaluate
 from manybody.models import stored
 from manybody.models.objectives import sequence_sums
-from manybody.models.pretrained import layout
+from manybody.models.pretrained import layout, series as checkpoint_series
 from manybody.models.pretrained.network import Pretrained
 from manybody.sampling.metropolis import sample
 from manybody.training.series import adopt
@@ -560,6 +560,14 @@ def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adop
     shutil.move(folder, tmp_path / "up/there")
     with pytest.raises(Refusal, match=r"up, which has no config.json .*up/there.* is one"):
         adopted({**CAUSAL, "weights": str(tmp_path / "up")})
+
+
+def test_epochs_in_the_names_of_a_series_are_of_one_run(tmp_path):
+    for name in ("epoch=0-step=100", "epoch=1-step=200"):
+        (tmp_path / name).mkdir()
+        for file in ("config.json", "model.safetensors"):
+            (tmp_path / name / file).touch()
+    assert sorted(checkpoint_series.found(str(tmp_path))) == [100, 200]
 
 
 def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, text):
