@@ -552,7 +552,7 @@ def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adop
     unaudited = adopted({**entry, "audit": False}, "first")
     assert checkpoints.checkpoint_steps(unaudited) == [0, 100, 200]
     (folder / "iter_0").rename(folder / "other-checkpoint-250")
-    with pytest.raises(Refusal, match=r"begin otherwise, such as .* and other-checkpoint-250; .*"):
+    with pytest.raises(Refusal, match=r"begin differently, such as .* and other-checkpoint-250;"):
         adopted(entry)
     shutil.copytree(folder / "checkpoint-100", folder, dirs_exist_ok=True)
     assert checkpoints.checkpoint_steps(adopted(entry, "one")) == [0]

@@ -467,7 +467,7 @@ def read_contacts(
                 f"{len(names)} columns as before"
                 if names
                 else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone; "
-                "its labels, if any, are words or numbers that count on",
+                "with labels, its first field is empty or a word",
             )
     value = next((name for name in ("d", "p") if name in names), None)
     used = [name for name in ("i", "j", "0", "8", value) if name in names]

@@ -100,9 +100,9 @@ def found(
         runs = {re.sub(r"[\d.]+", "*", NAMED.sub("", path.name)): path.name for path in inner}
         if len(runs) > 1:
             raise Refusal(
-                f"found {folders[0]}, whose checkpoints have names that begin otherwise, such as "
+                f"found {folders[0]}, whose checkpoints have names that begin differently, such as "
                 f"{' and '.join(sorted(runs.values()))}; expected those of one run; move those of "
-                "another away, or rename those of the same alike",
+                "other runs away, or let all names of one run begin the same",
                 "weights",
             )
         folders = inner or folders
