@@ -66,6 +66,19 @@ def test_what_onednn_does_not_do_faster_is_left_to_torch(calls, change):
     assert not calls
 
 
+def test_a_split_product_keeps_what_tf32_cuts_off(monkeypatch):
+    given = random((50, 70), (123, 70))
+    exact = torch_product(*(part.double() for part in given))
+
+    def in_tf32(rows, weight, bias=None):
+        cut = ((part.view(torch.int32) >> 13 << 13).view(torch.float32) for part in (rows, weight))
+        return torch_product(*(part.double() for part in cut))
+
+    assert (in_tf32(*given) - exact).abs().max() > 1e-3
+    monkeypatch.setattr(linear.functional, "linear", in_tf32)
+    assert (linear.split_product(*given) - exact).abs().max() < 5e-5
+
+
 @pytest.mark.parametrize("architecture", ["bert", "gpt", "encoder"])
 def test_layers_of_models_go_through_it(calls, architecture):
     sizes = dict(vocabulary=30, length=16, layers=2, heads=4, width=32, mlp=64)

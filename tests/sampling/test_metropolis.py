@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import naive
 from manybody import models
-from manybody.io import tables
+from manybody.io import devices, tables
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
 from manybody.sampling import footprint, masked, metropolis
@@ -295,13 +295,20 @@ def test_half_precision_makes_the_same_moves(kind, precision, scale, margins):
     fine = open_chains(model, starts, kind)
     coarse = open_chains(model, starts, kind, precision=precision)
     assert margins[0] < coarse.margin < margins[1]
-    asked = []
-    refine = coarse.refine
+    asked, modes = [], set()
+    refine, features = coarse.refine, coarse.compiled
     coarse.refine = lambda handle, which: asked.append(len(which)) or refine(handle, which)
+
+    def noted(*given):
+        modes.add((torch.is_autocast_enabled("cpu"), devices.splitting))
+        return features(*given)
+
+    coarse.compiled = noted
     record, exact = (advance(one, visits, uniforms, starts.numpy()) for one in (coarse, fine))
     assert torch.equal(fine.tokens, coarse.tokens)
     np.testing.assert_allclose(record.energies, exact.energies, rtol=1e-4)
     assert 0 < sum(asked) < record.same.size * 6 - record.same.sum()
+    assert modes == {(True, False), (False, True)}
 
 
 def test_ratios_that_overflow_are_computed_again():

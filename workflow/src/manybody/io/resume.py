@@ -34,7 +34,7 @@ class Resume:
         # Serialised once: with many checkpoints this is most of the time that a save takes.
         text = json.dumps({"identity": self.identity, "progress": {**progress, "step": step}})
         path = self.folder / f"state-{step:012d}.safetensors"
-        write_tensors(path, tensors, {"document": text, "sha256": _digest(text, tensors)})
+        write_tensors(path, tensors, {"document": text, "sha256": digest(text, tensors)})
         for old in self._states()[GENERATIONS:]:
             old.unlink()
 
@@ -60,7 +60,7 @@ class Resume:
         tensors, sealed = read_tensors(path)
         if not isinstance(sealed, dict) or sealed.keys() != {"document", "sha256"}:
             raise ArtifactError(f"{path} is not a saved state")
-        if _digest(sealed["document"], tensors) != sealed["sha256"]:
+        if digest(sealed["document"], tensors) != sealed["sha256"]:
             raise ArtifactError(f"{path} was altered after it was written")
         document = json.loads(sealed["document"])
         if document["identity"] != self.identity:
@@ -69,9 +69,9 @@ class Resume:
         return tensors, document["progress"]
 
 
-def _digest(document: str, tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256(document.encode())
+def digest(document: str, tensors: dict[str, Tensor]) -> str:
+    found = hashlib.sha256(document.encode())
     for name, tensor in sorted(tensors.items()):
-        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(memoryview(tensor.detach().reshape(-1).numpy()).cast("B"))
-    return digest.hexdigest()
+        found.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        found.update(memoryview(tensor.detach().cpu().reshape(-1).numpy()).cast("B"))
+    return found.hexdigest()

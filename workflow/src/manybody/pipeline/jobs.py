@@ -56,16 +56,16 @@ class Jobs:
         Figures of fewer parts go first, and before all others one of each paper: the ranks below
         the number of papers. With the models of their clones, clocks, contacts, maps and spectra.
         """
-        ordered = sorted(self.figures.names(), key=self._parts)
+        ordered = sorted(
+            self.figures.names(),
+            key=lambda name: sum(map(len, self.figures.inputs(*name).values())),
+        )
         first = {paper: (paper, figure) for paper, figure in reversed(ordered)}
         found = {}
         for rank, name in enumerate(sorted(ordered, key=lambda name: name not in first.values())):
             for path in self._files(name):
                 found.setdefault(path, rank)
         return found
-
-    def _parts(self, name: tuple[str, str]) -> int:
-        return sum(map(len, self.figures.inputs(*name).values()))
 
     def _files(self, name: tuple[str, str]) -> set[str]:
         """A figure's inputs, and the models that its clones, clocks, maps ... are of."""

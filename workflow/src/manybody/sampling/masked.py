@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from manybody.io.devices import tensor_cores
 from manybody.models.base import Model
 from manybody.sampling.footprint import COPIES
 
@@ -148,9 +149,9 @@ class CoarseChains(MaskedChains):
     exactly = False  # whether copies are computed in the model's own type just now
 
     def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str, coarse: str):
-        self.coarse, self.coarsely = getattr(torch, coarse), model.masked_features
+        self.coarse, self.compiled = getattr(torch, coarse), model.masked_features
         if tokens.is_cuda:  # where norms and residuals, one by one, take as long as products
-            self.coarsely = torch.compile(model.masked_features, dynamic=True)
+            self.compiled = torch.compile(model.masked_features, dynamic=True)
         super().__init__(model, tokens, energy, gauge)
 
     @property
@@ -196,10 +197,9 @@ class CoarseChains(MaskedChains):
             self.exactly = False
 
     def _features(self, *asked: Tensor) -> Tensor:
-        if self.exactly:
-            return super()._features(*asked)
-        with torch.autocast(self.tokens.device.type, self.coarse):
-            return self.coarsely(*asked).to(next(self.model.parameters()).dtype)
+        half = torch.autocast(self.tokens.device.type, self.coarse)
+        with tensor_cores(split=True) if self.exactly else half:
+            return self.compiled(*asked).to(next(self.model.parameters()).dtype)
 
 
 def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:

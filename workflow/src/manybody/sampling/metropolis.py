@@ -25,7 +25,7 @@ from manybody.io.manifest import write_manifest
 from manybody.io.progress import Progress
 from manybody.io.quick_start import number_column
 from manybody.io.refusal import Refusal
-from manybody.io.resume import Resume
+from manybody.io.resume import Resume, digest
 from manybody.models.base import Model
 from manybody.sampling.backends import Chains, bytes_needed, open_chains
 from manybody.sampling.diagnostics import Record, trace
@@ -308,8 +308,8 @@ class _CloneFiles:
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
-            initial=_digest([initial]),
-            parameters=_digest(part.detach().cpu().numpy() for part in model.state_dict().values()),
+            initial=digest("", {"initial": torch.from_numpy(initial)}),
+            parameters=digest("", model.state_dict()),
         )
         self.resume = Resume(out / "resume", identity)
         self.tokens = initial.copy()
@@ -399,11 +399,3 @@ class _CloneFiles:
                 text = tokenizer.decode([int(token) for token in tokens[chain]])
                 lines += [f"**{name}**", "", *(f"> {line}" for line in text.split("\n")), ""]
         return "\n".join(lines)
-
-
-def _digest(arrays) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()

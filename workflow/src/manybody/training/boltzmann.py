@@ -13,7 +13,6 @@ the data are largely noise, and a model that has them all has learned sequences 
 end at one of them and stay. Then it ends, too, and says so.
 """
 
-import hashlib
 import math
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
-from manybody.io.resume import Resume
+from manybody.io.resume import Resume, digest
 from manybody.sampling.pair_chains import Chains, Tables, frequencies, nearest
 from manybody.training.boltzmann_loops import step
 from manybody.training.pair_fit import Family, Heads
@@ -136,10 +135,9 @@ class _Learning:
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
         self.history: list[float] = []
-        digest = hashlib.sha256()
-        for array in (tokens, weights, model.fields, model.couplings):
-            digest.update(np.ascontiguousarray(array))
-        self.resume = Resume(out / "resume", {"settings": settings, "data": digest.hexdigest()})
+        given = dict(tokens=tokens, weights=weights, fields=model.fields, couplings=model.couplings)
+        tensors = {name: torch.from_numpy(array) for name, array in given.items()}
+        self.resume = Resume(out / "resume", {"settings": settings, "data": digest("", tensors)})
 
     def _stream(self, *key: int) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.settings["seed"], spawn_key=key)
