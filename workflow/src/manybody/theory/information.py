@@ -10,7 +10,7 @@ convex function, which is found by enumeration of all states.
 """
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 
 from manybody.data.cut import least, orthonormal, turned
 
@@ -45,7 +45,7 @@ def _site_losses(p: np.ndarray, site: int, most: int) -> list[float]:
         value, table[degrees <= degree] = _fitted(p, site, degrees <= degree, table, sought)
         found.append(value)
     if most == p.ndim:
-        found.append(float(-(p * np.log(p / p.sum(axis=site, keepdims=True))).sum()))
+        found.append(float(entr(p).sum() - entr(p.sum(axis=site)).sum()))
     return found
 
 
