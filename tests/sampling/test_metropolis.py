@@ -368,6 +368,26 @@ def test_clones_of_one_chain_seed_move_by_numbers_of_their_own(tmp_path):
     assert np.array_equal(tokens[0], tokens[2])
 
 
+def test_a_state_of_other_starts_or_weights_is_not_taken_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(metropolis.Resume, "clear", lambda resume: None)
+    models = [build(MODELS["bert"], scale).float() for scale in (1.0, 2.0)]
+    starts = torch.randint(7, (8, 6), generator=torch.Generator().manual_seed(5)).numpy()
+
+    def drawn(model, starts, folder):
+        metropolis.sample(
+            model, starts, folder, energy="raw", gauge="none", sweeps=[2], order="left-to-right",
+            seed=1, about={},
+        )  # fmt: skip
+        return Sequences.open(folder / "sweep-2.parquet").tokens
+
+    for number, given in enumerate(
+        [(models[0], starts), (models[0], 6 - starts), (models[1], starts)]
+    ):
+        assert np.array_equal(
+            drawn(*given, tmp_path / "one"), drawn(*given, tmp_path / str(number))
+        )
+
+
 class Peak(TorchDispatchMode):
     """The most bytes that tensors made under it took at one time."""
 

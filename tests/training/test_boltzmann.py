@@ -1,5 +1,7 @@
 """Boltzmann learning against the exact likelihood of families with few states."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -217,9 +219,12 @@ def test_a_killed_run_goes_on_to_the_same_model(weights, tmp_path, monkeypatch):
     monkeypatch.setattr(boltzmann._Learning, "_update", counted)
     with pytest.raises(KeyboardInterrupt):
         learn(start, STATES, weights, tmp_path / "killed", **run)
+    shutil.copytree(tmp_path / "killed", tmp_path / "other")
+    with pytest.raises(KeyboardInterrupt):
+        learn(start, STATES, weights[::-1], tmp_path / "other", **run)
     last = 30
     found = learn(start, STATES, weights, tmp_path / "killed", **run, threads=2)
-    assert updates == [*range(18), *range(16, 30)]
+    assert updates == [*range(18), *range(18), *range(16, 30)]
     np.testing.assert_array_equal(found.couplings, whole.couplings)
     np.testing.assert_array_equal(found.fields, whole.fields)
     assert found.about == whole.about

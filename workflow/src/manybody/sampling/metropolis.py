@@ -308,7 +308,7 @@ class _CloneFiles:
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
-            initial=digest("", {"initial": torch.from_numpy(initial)}),
+            initial=digest("", {"initial": torch.tensor(initial)}),
             parameters=digest("", model.state_dict()),
         )
         self.resume = Resume(out / "resume", identity)
