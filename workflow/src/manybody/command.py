@@ -349,7 +349,9 @@ def jacobian(
     import shutil
 
     from manybody.measure import contacts, jacobian as measure, known_contacts
+    from manybody.report import family as page
 
+    page.refuse_overwriting([sequence, structure], [out.with_name(f"{out.name}.csv")])
     asked, parts = measure.opened(model, sequence), out.with_name(f".{out.name}.parts")
     about, length = asked.about, len(asked.sites)
     # What cannot be compared is refused before anything is measured.
