@@ -62,17 +62,23 @@ BEGINS = {
     "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n",
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
+    "mega": r"(?i)#mega",
+    "named": r"\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
 WAYS = {
-    None: "Is `file` an alignment, and `format` right?",
+    None: "Is it a file of sequences, and of this format?",
     "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
     "clustal": "It looks like Clustal: `format: clustal`",
     "stockholm": "It looks like Stockholm: `format: stockholm`",
     "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
+    "mega": "It looks like MEGA: export it there as FASTA, every residue written out",
+    "named": "It looks like a name and a row in each line: give it the first line of Stockholm by "
+    "(echo '# STOCKHOLM 1.0'; cat '{1}') > '{1}.sto', then `file: {1}.sto` and "
+    "`format: stockholm`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
     "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "

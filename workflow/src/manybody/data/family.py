@@ -68,7 +68,7 @@ def read(
     residues = tokens != alignment.GAP
     of_reference = [number is not None for number in whole["numbers"]]
     kept = residues[:, of_reference].sum(axis=1) >= coverage * max(1, sum(of_reference))
-    sites = np.flatnonzero(residues[kept].mean(axis=0) >= max(occupancy, 1e-9))
+    sites = np.flatnonzero(residues[kept].sum(axis=0) / max(1, kept.sum()) >= max(occupancy, 1e-9))
     if kept.sum() < 2 or len(sites) < 2 or not any(of_reference[site] for site in sites):
         raise SourceError(
             f"{path}: {kept.sum()} of {len(kept)} sequences have residues in {coverage:.0%} of "
