@@ -49,7 +49,7 @@ ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred") 
 BLANK = "\ufeff\n\t "  # around the text of a file
 REMARKS = re.compile(r"^([#;].*|[ \t]*\d+[ \t]+)", re.MULTILINE)  # also numbers before letters
 # Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths.
-ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d)")
+ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d[\d,]*\t)")
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {

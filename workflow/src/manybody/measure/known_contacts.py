@@ -489,16 +489,16 @@ def read_contacts(
         (table["i"] != table["j"], "two different sites"),
         (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
     ]
-    letters = dict(enumerate(record.upper(), start=1))
+    own = dict(enumerate(record.upper(), start=1))
     checks += [
         (
-            table[site].map(letters) == [fields[names.index(f"a_{site}")] for *_, fields in rows],
+            table[site].map(own) == [fields[names.index(f"a_{site}")] for *_, fields in rows],
             f"in A_{site} the letter of the reference record in column {site} of the alignment; "
             "renumber the sites by its columns, or take the record that they are of as the "
             "`reference`",
         )
         for site in "ij"
-        if letters and f"a_{site}" in names
+        if own and f"a_{site}" in names
     ]
     if "0" in table:
         checks.append(
