@@ -124,7 +124,7 @@ def read(
 def of_brackets(path: str | Path, signs: str, length: int) -> np.ndarray:
     """The pairs (L, L, bool) of a secondary structure in brackets, or A and a of pseudoknots.
     `SourceError` names the file that has it where it is not one of L columns."""
-    rows = _pairs_of_brackets(path, 1, signs, length)
+    rows = _pairs_of_brackets(path, "#=GC SS_cons", signs, length)
     i, j = np.array([fields for *_, fields in rows], int).reshape(-1, 2).T - 1
     contacts = np.zeros((length, length), bool)
     contacts[i, j] = contacts[j, i] = True
@@ -539,7 +539,7 @@ def read_contacts(
     return contacts, ~np.eye(length, dtype=bool) if listing else known, distances, said
 
 
-def _unlike(path: str | Path, number: int, line: str, expected: str) -> SourceError:
+def _unlike(path: str | Path, number: int | str, line: str, expected: str) -> SourceError:
     return SourceError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")
 
 
@@ -598,7 +598,7 @@ def _names_columns(fields: list[str], length: int) -> bool:
     return len(fields) == length or of_words or (np.diff(values) == 1).all()
 
 
-def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) -> list[tuple]:
+def _pairs_of_brackets(path: str | Path, number: int | str, line: str, length: int) -> list[tuple]:
     """The rows of a list of the pairs of a secondary structure, which starts the line."""
     opened, pairs, signs = defaultdict(list), [], line.split()[0]
     for site, sign in enumerate(signs, start=1):

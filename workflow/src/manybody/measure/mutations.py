@@ -330,7 +330,8 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
         return f"{said} correct the rows of such mutants, or leave them out"
     return (
         f"{said} no offset makes them agree (best {best}: {count} of {inside}); take the sequence "
-        "that was mutated as the reference record of the alignment"
+        "that was mutated as the reference record of the alignment, or keep the columns of these "
+        "positions (--occupancy of `manybody family`)"
     )
 
 
