@@ -138,10 +138,17 @@ def test_the_reference_names_columns(form, text, name, expected, tmp_path):
     assert reference(tmp_path / "given", names, letters, form, name)[:3] == expected
 
 
+def test_which_of_two_records_is_the_reference_is_said(tmp_path):
+    assert reference(tmp_path, ["a", "b", "b"], ["AC", "AD", "AE"], "fasta", "b")[1::2] == (
+        "AD",
+        "sites are numbered by the residues of b, from 1; the first of 2 records of that name",
+    )
+
+
 ROWS = [("a/7-8", "ACEF"), ("b", "AC*F")]
 WRITTEN = {  # format, text, rows, and what is said
     "marks, NULs and line ends": (
-        "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n\0>b\r\nAC*F\r\n>\r\n".encode("utf-16"), ROWS,
+        "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n>b\r\nAC*F\r\n>\r\n\0".encode("utf-16"), ROWS,
         r"NUL bytes passed over: 1; records passed over .*: without a name \(1\)",
     ),
     "old ends of lines": ("fasta", ">a/7-8\rACEF\r>b\rAC*F\r", ROWS, "^$"),
@@ -167,6 +174,13 @@ WRITTEN = {  # format, text, rows, and what is said
     ),
     "empty lines in a block": (
         "stockholm", "# STOCKHOLM 1.0\n\na/7-8 ACEF\n\nb AC*F\n", ROWS, "^$"
+    ),
+    "remarks and numbers of positions": (
+        "fasta", "; old\n>a/7-8 9\n1 AC\n# of mine\n 3 EF\n>b\nAC*F\n", ROWS, "passed over: 4"
+    ),
+    "two searches of one query": (
+        "a3m", "#4\t1\n>a\nACEF\n>b\nACcEF\n\0#4\t1\n>a\nACEF\n",
+        [("a", "ACEF"), ("b", "ACEF"), ("a", "ACEF")], r"NUL bytes passed over: 1; .*: a \(2\)",
     ),
     "stops at the end": ("fasta", ">a/7-8\nACEF*\n>b\nAC*F\n", ROWS, "stop codons .*: 1"),
 }  # fmt: skip
@@ -222,6 +236,13 @@ REFUSED = {
     ),
     "two alignments": (
         "# STOCKHOLM 1.0\na AC\nb AC\n//\n" * 2, dict(format="stockholm"), "2 alignments"
+    ),
+    "several queries": (
+        ">a\nACD\n>b\nACE\n\0>c\nACF\n>d\nACE\n\0", dict(format="a3m"),
+        "holds 2 alignments, whose first records differ",
+    ),
+    "several queries of ColabFold": (
+        "#3\t1\n>a\nACD\n>b\nACE\n#2\t1\n>c\nAC\n>d\nAC\n", dict(format="a3m"), "2 alignments",
     ),
     "letter": (">a\nACD\n>b\nAC8\n", {}, "record b, column 3: '8' .*alphabet protein"),
     "foreign letter": (

@@ -69,6 +69,12 @@ def sparse(tmp_path, gaps=(4, 9), rows=14):
     return path, letters
 
 
+def test_a_reference_without_residues_in_the_columns_is_refused(tmp_path):
+    (tmp_path / "one.fasta").write_text(">one\nMK---\n" + ">other\n--LVW\n" * 9)
+    with pytest.raises(SourceError, match="and a residue of one in one of these columns; lower"):
+        read(tmp_path / "one.fasta", coverage=0)
+
+
 def test_sparse_columns_and_sequences_are_left_out_and_said_and_sites_keep_their_numbers(tmp_path):
     path, letters = sparse(tmp_path)
     found = read(path)

@@ -164,6 +164,10 @@ REFUSED = {
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),
     "sites": (["esm", "two.fasta", "--structure", "beyond.txt"], "sites from 1 to L = 8"),
+    "overwritten": (
+        ["esm", "MKLV", "--structure", "pairs.csv", "--out", "pairs"],
+        "pairs.csv would be overwritten by a result",
+    ),
     "family": (["esm", "WWWWWWW", "--family", "model.safetensors"], "0 of 7 residues are in"),
 }
 

@@ -161,6 +161,15 @@ PROTEIN = "MKTAYIAGQRQISFVKSHFSRQGEERLGLIEVQ"
 RNA = "GGCUACGUAGCUCAGUUGGUUAGAGC"
 
 
+def test_letters_of_a_list_are_those_of_the_record(tmp_path):
+    (tmp_path / "s").write_text("i,A_i,j,A_j,fn,cn\n1,A,4,E,0,1\n2,C,4,E,0,1\n")
+    assert read_contacts(tmp_path / "s", 5, "ACdE-")[0].sum() == 4
+    with pytest.raises(
+        SourceError, match=r"line 3: '2,C,4,E.*expected in A_i the letter of the ref"
+    ):
+        read_contacts(tmp_path / "s", 5, "AADEC")
+
+
 def structure(chains: dict, seed=0):
     """Chains of residues at random places: name -> (letters, kind); and the atoms' places."""
     draws, builder, places = np.random.default_rng(seed), StructureBuilder(), {}

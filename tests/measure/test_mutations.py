@@ -105,7 +105,7 @@ def test_what_cannot_be_placed_is_refused(model, tmp_path, monkeypatch):
     with pytest.raises(Refusal, match=r"short, are to be aligned.*pip install 'pyhmmer"):
         mutations.energies(model, path, np.zeros((2, 5), int))
     path.write_text("ACGU\n")
-    with pytest.raises(SourceError, match="found 'ACGU', expected FASTA"):
+    with pytest.raises(Refusal, match="record line-1 has 4 letters"):
         mutations.energies(model, path)
 
 
@@ -208,7 +208,9 @@ def test_rows_that_repeat_a_mutant_are_counted(model, tmp_path):
 
 
 TABLES = {
-    "mutant\tscore\nA11C\t1\n": r"not found: \['DMS_score'\]; expected a table with columns mutant",
+    "mutant\tscore\nA11C\t1\n": r"t.csv: columns .*not found: \['DMS_score'\]; found the first "
+    r"line 'mutant\\tscore', expected a table with columns mutant and DMS_score",
+    "mutant;DMS_score\nA11C;0,5\n": "string to float: '0,5'; .*numbers with a decimal point",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
     "mutant,DMS_score\n": "no row with a number as DMS_score",
@@ -218,7 +220,7 @@ TABLES = {
     "mutant,DMS_score\nA11C,-7,4672\n": "line 2 has 3 values, the first line 2 names; .*decimal",
     **{
         f"mutant,DMS_score\nA11C,0\n{mutant},1\n": r"t.csv, line 3: found mutant .*A24G"
-        for mutant in ("A11", "11C", "A11C;G13A", "A11C:A11G", "nan")
+        for mutant in ("A11", "11C", "A11C;A11G", "A11C:A11G", "nan", "p.=", "p.Xyz11Cys")
     },
 }
 
@@ -230,6 +232,32 @@ def test_a_table_without_mutants_or_scores_and_a_mutant_of_another_form_are_refu
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(SourceError, match=TABLES[text]):
         mutations.effects(model, tmp_path / "t.csv")
+
+
+def test_other_spellings_of_mutants_and_semicolons_are_read(model, tmp_path):
+    (tmp_path / "t.csv").write_text(
+        'mutant;DMS_score\np.Ala11Cys;1\np.(Cys12=);2\n"p.[Ala11Cys;Gly13Ala]";3\nA11Ter;4\n'
+    )
+    same = written(tmp_path / "same.csv", ["A11C", "C12C", "A11C:G13A", "A11*"])
+    found = [mutations.effects(model, path)["change"] for path in (tmp_path / "t.csv", same)]
+    pd.testing.assert_series_equal(*found)
+
+
+def test_what_has_no_correlation_is_said_without_warnings(model, tmp_path):
+    found = mutations.effects(model, written(tmp_path / "t.csv", ["A11A", "C12C", "G13G", "U15U"]))
+    assert "no correlation with the model: 4 mutants were scored" in mutations.answers(found)[1]
+
+
+def test_a_wrong_residue_among_many_is_to_be_corrected():
+    said = mutations._misplaced(
+        pd.Series([*"ACGUACGUACGA"]),
+        pd.Series(range(1, 13)),
+        dict(numbers=[*range(1, 13)], aligned="ACGU" * 3),
+        0,
+    )
+    assert said.endswith(
+        "A at 12 + 0, where it has U; correct the rows of such mutants, or leave them out"
+    )
 
 
 def test_the_interval_of_a_rank_correlation_holds_the_true_one():

@@ -51,6 +51,29 @@ def test_records_without_residues_have_no_energy(folder, capsys):
     )
 
 
+def test_sequences_without_gaps_are_said_to_be_taken_as_aligned(folder, capsys):
+    (folder / "new.sto").write_text("# STOCKHOLM 1.0\na ACCGU\nb GCNGU\n//\n")
+    assert command.main(["energies", "own", "new.sto"]) == 0
+    assert "none has a gap, and all have as many letters" in capsys.readouterr().out
+
+
+NO_MODEL = {
+    "mutations .": "model: found model.safetensors, which does not exist; expected a folder that "
+    "`manybody family ALIGNMENT` made",
+    "energies own/family.fasta effects.csv": "own/family.fasta cannot be read as a file of "
+    "CCMpred: found '>s0\\nAC-GU",
+    "generate own/family.fasta": "`manybody family own/family.fasta` makes the folder to give",
+    "mutations own --out effects.csv/m": "--out: found effects.csv, which is a file",
+    "family own/family.fasta --alphabet rna --out effects.csv": "found effects.csv, which is a",
+}
+
+
+@pytest.mark.parametrize("asked", NO_MODEL)
+def test_what_is_no_model_or_no_folder_is_refused_with_the_way_out(asked, folder, capsys):
+    assert command.main(asked.split()) == 1
+    assert NO_MODEL[asked] in capsys.readouterr().err
+
+
 def test_what_is_given_is_not_overwritten(folder, capsys):
     table = (folder / "effects.csv").rename("mutations.csv").read_bytes()
     rows = (folder / "own" / "family.fasta").read_bytes()

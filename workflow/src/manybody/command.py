@@ -349,7 +349,9 @@ def jacobian(
     import shutil
 
     from manybody.measure import contacts, jacobian as measure, known_contacts
+    from manybody.report import family as page
 
+    page.refuse_overwriting([sequence, structure], [out.with_name(f"{out.name}.csv")])
     asked, parts = measure.opened(model, sequence), out.with_name(f".{out.name}.parts")
     about, length = asked.about, len(asked.sites)
     # What cannot be compared is refused before anything is measured.
@@ -422,10 +424,12 @@ def add_energies(commands) -> None:
         "energies",
         "energies",
         "how likely sequences are under a family's model",
-        "Writes the energies of the sequences in a FASTA file, in nats; low ones are likely. Those "
+        "Writes the energies of the sequences in a file, in nats; low ones are likely. Those "
         "that are not aligned are aligned to the profile of the family.",
     )
-    one.add_argument("fasta", type=Path, metavar="FASTA", help="the sequences, aligned or not")
+    one.add_argument(
+        "fasta", type=Path, metavar="FASTA", help="the sequences, aligned or not, as in FASTA"
+    )
     one.set_defaults(run=_writer("write_energies"))
 
 
@@ -448,7 +452,7 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
         "--effects",
         type=Path,
         metavar="T",
-        help="a table with columns mutant (A24G, several joined by ':') and DMS_score",
+        help="a table with columns mutant (A24G or p.Ala24Gly, joined by ':') and DMS_score",
     )
     one.add_argument(
         "--offset",

@@ -47,29 +47,38 @@ ALPHABETS = {
 AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred")  # of HH-suite
 BLANK = "\ufeff\n\t "  # around the text of a file
+REMARKS = re.compile(r"^([#;].*|[ \t]*\d+[ \t]+)", re.MULTILINE)  # also numbers before letters
+# Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths.
+ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d[\d,]*\t)")
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
     "stockholm": r"# STOCKHOLM",
     "nexus": r"(?i)#NEXUS",
     "pir": r">[A-Z][A-Z0-9];.*\n.*\n[^>]*\*",
-    "fasta": r"(#.*\n\s*)*>",
+    "fasta": r"([#;].*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
     "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
     "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n",
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
+    "mega": r"(?i)#mega",
+    "named": r"\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
 WAYS = {
-    None: "Is `file` an alignment, and `format` right?",
+    None: "Is it a file of sequences, and of this format?",
     "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
     "clustal": "It looks like Clustal: `format: clustal`",
     "stockholm": "It looks like Stockholm: `format: stockholm`",
     "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
+    "mega": "It looks like MEGA: export it there as FASTA, every residue written out",
+    "named": "It looks like a name and a row in each line: give it the first line of Stockholm by "
+    "(echo '# STOCKHOLM 1.0'; cat '{1}') > '{1}.sto', then `file: {1}.sto` and "
+    "`format: stockholm`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
     "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "
@@ -127,8 +136,7 @@ def make(
     )
     vocabulary = len(about["alphabet"])
     for key in SPLITS:
-        document = {**about, "split": key}
-        sequences.write(out[key], tokens[parts[key]], vocabulary, document)
+        sequences.write(out[key], tokens[parts[key]], vocabulary, {**about, "split": key})
     sequence_weights.write(weights_file, each, out["train"], about)
     return about["said"]
 
@@ -227,7 +235,13 @@ def columns(letters: list[str], form: str) -> list[str]:
 def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     """Names and letters, those of A3M with the inserts, and sentences on what is passed over."""
     text = read_text(path)
-    read = parsed(text.replace("\0", ""), form, path)
+    parts = [parsed(part.replace("\0", ""), form, path) for part in ANOTHER.split(text)]
+    if len({part[0][1] for part in parts}) > 1:
+        raise SourceError(
+            f"{path} holds {len(parts)} alignments, whose first records differ; expected one; "
+            "give a file with the one you mean"
+        )
+    read = [record for part in parts for record in part]
     # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
     found = [
         (name, row)
@@ -254,16 +268,21 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
                 f"they part at column {min(len(row), length) + 1}. Align it to the others or leave "
                 f"it out ({UNEVEN.get(form, 'every row must have all columns')})"
             )
-    twice = {name: count for name, count in Counter(names).items() if count > 1}
-    inserts = sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows))
     passed = {
         "NUL bytes passed over": text.count("\0"),
         "records passed over that are empty or annotation": listed(
             Counter(name for name, _ in read) - Counter(names)
         ),
+        "remarks (lines of # or ;) and numbers before letters passed over": len(
+            REMARKS.findall(text) if form in ("a3m", "fasta") else ()
+        ),
         "* of stop codons left out at the ends of rows": stops,
-        "letters of inserts (lower case in A3M) dropped, which are no columns": max(inserts, 0),
-        "names that come more than once, all their records kept": listed(twice),
+        "letters of inserts (lower case in A3M) dropped, which are no columns": max(
+            sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows)), 0
+        ),
+        "names that come more than once, all their records kept": listed(
+            {name: count for name, count in Counter(names).items() if count > 1}
+        ),
     }
     return names, letters, [f"{what}: {count}" for what, count in passed.items() if count]
 
@@ -291,7 +310,8 @@ def reference(
     number = {place: first + step * count for count, place in enumerate(residues)}
     kept = [place for place, letter in enumerate(row) if columns([letter], form)[0]]
     aligned = "".join(row[place] for place in kept)
-    return name, aligned, [number.get(place) for place in kept], numbered
+    several = f"; the first of {names.count(name)} records of that name" * (names.count(name) > 1)
+    return name, aligned, [number.get(place) for place in kept], numbered + several
 
 
 def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
@@ -377,7 +397,7 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     if looks == "fasta":
         # Names are the first words of titles. The library's other parsers of FASTA accept less
         # before the first record, or lose names.
-        parsed = SimpleFastaParser(io.StringIO(text))
+        parsed = SimpleFastaParser(io.StringIO(REMARKS.sub("", text)))
         named = ((title.split() or ["without a name"], row.split()) for title, row in parsed)
         return [(words[0], "".join(pieces)) for words, pieces in named]
     if looks == "lines":
@@ -461,8 +481,9 @@ def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
         return ""
     if shares[best] < EXPLAINED:
         return _no_alphabet(shares)
-    explained = _percent(shares)
-    why = f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {explained}"
+    why = (
+        f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {_percent(shares)}"
+    )
     proteins = "; if they are proteins, give `alphabet_confirmed: true` as well"
     return f"the letters are those of {best} ({why}): give `alphabet: {best}`" + proteins * bool(
         nucleic and not bases["U"]

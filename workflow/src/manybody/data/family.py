@@ -68,12 +68,13 @@ def read(
     residues = tokens != alignment.GAP
     of_reference = [number is not None for number in whole["numbers"]]
     kept = residues[:, of_reference].sum(axis=1) >= coverage * max(1, sum(of_reference))
-    sites = np.flatnonzero(residues[kept].mean(axis=0) >= max(occupancy, 1e-9))
-    if kept.sum() < 2 or len(sites) < 2:
+    sites = np.flatnonzero(residues[kept].sum(axis=0) / max(1, kept.sum()) >= max(occupancy, 1e-9))
+    if kept.sum() < 2 or len(sites) < 2 or not any(of_reference[site] for site in sites):
         raise SourceError(
             f"{path}: {kept.sum()} of {len(kept)} sequences have residues in {coverage:.0%} of "
             f"the columns of {whole['reference']}, and {len(sites)} of {len(of_reference)} columns "
-            f"in {occupancy:.0%} of these sequences; expected at least two of each; lower "
+            f"in {occupancy:.0%} of these sequences; expected at least two of each, and a residue "
+            f"of {whole['reference']} in one of these columns; lower "
             "`coverage` or `occupancy`, or take another `reference`"
         )
     tokens = np.ascontiguousarray(tokens[kept][:, sites])
@@ -90,8 +91,15 @@ def read(
         sequences=len(tokens), effective=float(weights.sum()),
         said=[*whole["said"], *_left_out(left_out, whole, occupancy, coverage, sites)],
     )  # fmt: skip
-    kept_names = [name for name, stays in zip(names, kept, strict=True) if stays]
-    return Family(kept_names, tokens, weights, similar.clusters, about, whole, structure)
+    return Family(
+        [name for name, stays in zip(names, kept, strict=True) if stays],
+        tokens,
+        weights,
+        similar.clusters,
+        about,
+        whole,
+        structure,
+    )
 
 
 def _left_out(

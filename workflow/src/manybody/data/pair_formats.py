@@ -21,6 +21,7 @@ import pandas as pd
 
 from manybody.data import SourceError
 from manybody.data.alignment import ALPHABETS, GAP, read_text
+from manybody.data.given import named_file
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.atomic import atomic, write_text
 from manybody.io.refusal import Refusal
@@ -34,7 +35,12 @@ SCORES = ["i", "A_i", "j", "A_j", "fn", "cn"]  # of EVcouplings; plmc writes no 
 
 def read_model(path: str | Path) -> PairModel:
     """The model in a file of this package, of adabmDCA or of CCMpred (`-r`)."""
-    with Path(path).open("rb") as file:
+    named = named_file(
+        str(path),
+        "model",
+        "a folder that `manybody family ALIGNMENT` made, or a model of adabmDCA or CCMpred",
+    )
+    with named.open("rb") as file:
         start = file.read(512)
     if b"{" in start[:16]:  # after the length of the header
         return PairModel.load(path)
@@ -121,7 +127,10 @@ def read_ccmpred(path: str | Path) -> PairModel:
         if not whole or not np.array_equal(numbers[:, :2], sites):
             raise ValueError
     except ValueError as error:
-        wanted = "L lines of 20 fields, then `# i j` and 21 lines of 21 couplings for each i < j"
+        wanted = (
+            "L lines of 20 fields, then `# i j` and 21 lines of 21 couplings for each i < j (of an "
+            f"alignment, `manybody family {path}` makes the folder to give instead)"
+        )
         raise _unlike(path, "CCMpred", wanted) from error
     fields = np.pad(fields, ((0, 0), (0, 1)))[:, place]
     couplings = couplings[:, place][..., place]
@@ -143,8 +152,8 @@ def _about(kind: str) -> dict:
 
 def _unlike(path: str | Path, program: str, wanted: str) -> SourceError:
     return SourceError(
-        f"{path} cannot be read as a file of {program}: expected {wanted}; is it whole, and "
-        "of aligned sequences?"
+        f"{path} cannot be read as a file of {program}: found {read_text(Path(path))[:40]!r}, "
+        f"expected {wanted}; is it whole, and of aligned sequences?"
     )
 
 

@@ -183,9 +183,15 @@ def of_all_columns(
     about = family.about
     if not about["left_out"]["columns"]:
         return model
-    options = {key: about[key] for key in ("reference", "coverage", "identity")}
     every = read(
-        about["file"], about["format"], about["kind"], occupancy=0.0, threads=threads, **options
+        about["file"],
+        about["format"],
+        about["kind"],
+        about["reference"],
+        occupancy=0.0,
+        coverage=about["coverage"],
+        identity=about["identity"],
+        threads=threads,
     )
     return fitted(every, path, threads, f"{label}, all columns" if label else "", apart=False)
 
@@ -274,8 +280,9 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
     if not ended["reached"] or "loss" not in model.about.get("held_out", {}):
         return said
     seen, rows = split(family, threads)
-    about = model.about | {"of": "four fifths"}
-    other = _learned(family, seen, about, out / "four-fifths", threads)
+    other = _learned(
+        family, seen, model.about | {"of": "four fifths"}, out / "four-fifths", threads
+    )
     data = ((family.tokens[part], family.weights[part]) for part in (rows, seen))
     return f"{said} {log_likelihood(other, *data, threads=threads)}"
 
@@ -300,10 +307,15 @@ def three_body(family: Family, threads: int) -> str:
     """A sentence on what three-body terms add to the pairs on held-out sequences."""
     from manybody.training.three_body import compare
 
-    data = family.tokens, family.vocabulary, family.weights, family.clusters
-    label = f"Three-body terms of {family.about['source']}"
     try:
-        found = compare(*data, threads=threads, label=label)
+        found = compare(
+            family.tokens,
+            family.vocabulary,
+            family.weights,
+            family.clusters,
+            threads=threads,
+            label=f"Three-body terms of {family.about['source']}",
+        )
     except ValueError as error:
         return f"Whether three-body terms matter cannot be said: {error}."
     return (
@@ -337,8 +349,15 @@ def found_in(
         known = truth.known & np.isfinite(scores)
         for apart in dict.fromkeys((separation, *(far for far in FAR if far > separation))):
             rows += _precision(scores, truth.contacts, known, apart, scored.length)
-    columns = ["separation", "part", "pairs", "share", "error", "chance"]
-    return Found(family, model, raw, scores, separation, truth, pd.DataFrame(rows, columns=columns))
+    return Found(
+        family,
+        model,
+        raw,
+        scores,
+        separation,
+        truth,
+        pd.DataFrame(rows, columns=["separation", "part", "pairs", "share", "error", "chance"]),
+    )
 
 
 def _precision(
@@ -378,8 +397,8 @@ def write_tables(found: Found, folder: str | Path) -> None:
     of the best are contacts, the scores as CASP's RR, and the sequences that were fitted."""
     folder, family = Path(folder), found.family
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
-    values = dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j])
-    contacts.write_list(folder / "contacts.csv", pd.DataFrame(values), names_of(found))
+    frame = pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
+    contacts.write_list(folder / "contacts.csv", frame, names_of(found))
     with atomic(folder / "precision.csv") as temporary:
         found.precision.to_csv(temporary, index=False)
     write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)

@@ -234,8 +234,10 @@ def compared(
         shares = contacts.precision(scores, real, least, known & np.isfinite(scores))
         ends = [shares[: max(len(real) // part, 1)][-1:] for part in (5, 2, 1)]
         shown = ", ".join(f"{share:.2f}" for end in ends for share in end) or "no pairs"
-        pairs = f"contacts of the best L/5, L/2, L pairs {least} apart"
-        said.append(f"{pairs}: {shown} ({FORMS.get(name, name)})")
+        said.append(
+            f"contacts of the best L/5, L/2, L pairs {least} apart: {shown} "
+            f"({FORMS.get(name, name)})"
+        )
     return said
 
 

@@ -114,7 +114,7 @@ def read(
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and what they are of, from a structure or a list; `about` is the document of the alignment."""
     if not _is_structure(path):
-        contacts, known, distances, said = read_contacts(path, length)
+        contacts, known, distances, said = read_contacts(path, length, about.get("aligned", ""))
         return contacts, known, distances, {"said": said}
     distances, more = structure_distances(path, about, chain)
     known = ~np.isnan(distances)
@@ -124,7 +124,7 @@ def read(
 def of_brackets(path: str | Path, signs: str, length: int) -> np.ndarray:
     """The pairs (L, L, bool) of a secondary structure in brackets, or A and a of pseudoknots.
     `SourceError` names the file that has it where it is not one of L columns."""
-    rows = _pairs_of_brackets(path, 1, signs, length)
+    rows = _pairs_of_brackets(path, "#=GC SS_cons", signs, length)
     i, j = np.array([fields for *_, fields in rows], int).reshape(-1, 2).T - 1
     contacts = np.zeros((length, length), bool)
     contacts[i, j] = contacts[j, i] = True
@@ -419,7 +419,7 @@ def _atoms(residue: Residue, kind: str) -> np.ndarray:
 
 
 def read_contacts(
-    path: str | Path, length: int
+    path: str | Path, length: int, record: str = ""
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and sentences on what was read, of a file that is no structure.
@@ -432,7 +432,8 @@ def read_contacts(
     distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
     ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
     1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
-    names are passed over.
+    names are passed over. Columns A_i and A_j, as of EVcouplings, have the letters of the aligned
+    `record` (L) there.
     `SourceError` names the line that is not like this.
     """
     split = (
@@ -488,9 +489,24 @@ def read_contacts(
         (table["i"] != table["j"], "two different sites"),
         (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
     ]
+    own = dict(enumerate(record.upper(), start=1))
+    checks += [
+        (
+            table[site].map(own) == [fields[names.index(f"a_{site}")] for *_, fields in rows],
+            f"in A_{site} the letter of the reference record in column {site} of the alignment; "
+            "renumber the sites by its columns, or take the record that they are of as the "
+            "`reference`",
+        )
+        for site in "ij"
+        if own and f"a_{site}" in names
+    ]
     if "0" in table:
-        far = f"0 {TOUCH:g}, the distances between which pairs are in contact here"
-        checks.append(((table["0"] == 0) & (table["8"] == TOUCH), far))
+        checks.append(
+            (
+                (table["0"] == 0) & (table["8"] == TOUCH),
+                f"0 {TOUCH:g}, the distances between which pairs are in contact here",
+            )
+        )
     for fits, expected in checks:
         if not fits.all():
             raise _unlike(path, *rows[fits.idxmin()][:2], expected)
@@ -513,15 +529,17 @@ def read_contacts(
             "says which these are"
         )
     listing = value != "d"
-    said = [f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"]
-    said += [f"pairs that are not listed: {'not in contact' if listing else 'unknown'}"]
-    said += [f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out)
     left = [name for name in names if name not in used]
-    said += [f"columns passed over: {', '.join(left)}"] * bool(left)
+    said = [
+        f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact",
+        f"pairs that are not listed: {'not in contact' if listing else 'unknown'}",
+        *[f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out),
+        *[f"columns passed over: {', '.join(left)}"] * bool(left),
+    ]
     return contacts, ~np.eye(length, dtype=bool) if listing else known, distances, said
 
 
-def _unlike(path: str | Path, number: int, line: str, expected: str) -> SourceError:
+def _unlike(path: str | Path, number: int | str, line: str, expected: str) -> SourceError:
     return SourceError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")
 
 
@@ -580,7 +598,7 @@ def _names_columns(fields: list[str], length: int) -> bool:
     return len(fields) == length or of_words or (np.diff(values) == 1).all()
 
 
-def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) -> list[tuple]:
+def _pairs_of_brackets(path: str | Path, number: int | str, line: str, length: int) -> list[tuple]:
     """The rows of a list of the pairs of a secondary structure, which starts the line."""
     opened, pairs, signs = defaultdict(list), [], line.split()[0]
     for site, sign in enumerate(signs, start=1):
@@ -589,8 +607,13 @@ def _pairs_of_brackets(path: str | Path, number: int, line: str, length: int) ->
         elif sign in CLOSES or sign.islower():
             pairs.append(((opened[CLOSES.get(sign, sign.upper())] or [0]).pop(), site))
     if len(signs) != length or any(opened.values()) or any(0 in pair for pair in pairs):
-        expected = f"L = {length} signs, one for each column, and a partner of each bracket"
-        raise _unlike(path, number, line, f"{expected}; found {len(signs)} signs")
+        raise _unlike(
+            path,
+            number,
+            line,
+            f"L = {length} signs, one for each column, and a partner of each bracket; found "
+            f"{len(signs)} signs",
+        )
     return [(number, line, [str(site) for site in pair]) for pair in pairs]
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from Bio.Data.IUPACData import protein_letters_3to1
 
 from manybody.data import SourceError, alignment, pair_formats, profile
 from manybody.data.alignment import INSERTIONS, read_text
@@ -24,6 +25,7 @@ from manybody.io.refusal import Refusal
 from manybody.measure.contacts import site_names
 
 MUTATION = r"^([A-Za-z])(-?\d+)([A-Za-z*-])$"
+HGVS = protein_letters_3to1 | {"Ter": "*", "del": "-"}
 FITS = 0.9  # share of the positions whose residues must agree for an offset to be named
 DEVIATIONS = 1.96  # of a 95 % interval
 IDENTITY = 0.8  # share of equal columns from which sequences share their weight
@@ -54,7 +56,7 @@ def opened(
         model = found if same else model
     if aligned is None:
         return model, None, None
-    names, rows = alignment.read(Path(aligned), "fasta")
+    names, rows = alignment.read(Path(aligned), alignment.format_of(Path(aligned)))
     kind, about = model.about["kind"], model.about
     tokens, _ = alignment.encode(Path(aligned), names, rows, kind, confirmed=True)
     if tokens.shape[1] != model.length:
@@ -73,7 +75,7 @@ def opened(
 
 
 def energies(model: PairModel, path: str | Path, family: np.ndarray | None = None) -> pd.DataFrame:
-    """Energies of the sequences of a FASTA file under a model: a row each.
+    """Energies of the sequences of a file, as FASTA, under a model: a row each.
 
     Columns: `name`; `energy`; `residues`, how many of the model's columns have one (where gaps were
     left out of a fit they have no couplings: compare sequences with about as many); `dropped`,
@@ -85,10 +87,8 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     record without gaps is taken for a sequence too. These are aligned to the profile of tokens
     `family` (N, L).
     """
-    text = read_text(Path(path)).replace("\0", "").strip()
-    if not text.startswith(">"):
-        raise SourceError(f"{path}: found {text[:40]!r}, expected FASTA, which starts with '>'")
-    names, letters = zip(*alignment.parsed(text, "fasta", Path(path)), strict=True)
+    form, text = alignment.format_of(Path(path)), read_text(Path(path)).replace("\0", "")
+    names, letters = zip(*alignment.parsed(text, form, Path(path)), strict=True)
     bare = [name for name, row in zip(names, letters, strict=True) if not _residues(row)]
     if bare:
         raise SourceError(
@@ -114,10 +114,16 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     tokens, _ = alignment.encode(Path(path), names, given, model.about["kind"], confirmed=True)
     residues = (tokens != alignment.GAP).sum(axis=1)
     placed, had = (np.array([_residues(row) for row in part]) for part in (given, letters))
-    way = np.full(len(names), "as given", object)
-    way[other] = BY_PROFILE
-    columns = dict(name=names, energy=-model.scores(tokens), residues=residues)
-    return pd.DataFrame(columns | dict(dropped=had - placed, unknown=placed - residues, placed=way))
+    return pd.DataFrame(
+        dict(
+            name=names,
+            energy=-model.scores(tokens),
+            residues=residues,
+            dropped=had - placed,
+            unknown=placed - residues,
+            placed=np.where(np.isin(np.arange(len(names)), other), BY_PROFILE, "as given"),
+        )
+    )
 
 
 def _in_columns(row: str, model: PairModel) -> str | None:
@@ -204,7 +210,8 @@ def spearman(first: np.ndarray, second: np.ndarray) -> Correlation:
 
     both = ~np.isnan(first) & ~np.isnan(second)
     count = int(both.sum())
-    value = float(spearmanr(first[both], second[both]).statistic) if count > 3 else math.nan
+    varied = count > 3 and min(len({*one[both]}) for one in (first, second)) > 1
+    value = float(spearmanr(first[both], second[both]).statistic) if varied else math.nan
     if not abs(value) < 1:
         return Correlation(value, value, value, count)
     wide = DEVIATIONS * math.sqrt((1 + value**2 / 2) / (count - 3))
@@ -228,8 +235,9 @@ def effects(
     """
     own, about = reference(model), model.about
     text = read_text(Path(path))
+    head = text.partition("\n")[0]
     try:
-        separator = "\t" if "\t" in text.partition("\n")[0] else ","
+        separator = max(",;\t", key=head.count)
         rows = list(csv.reader(io.StringIO(text), delimiter=separator))
         for number, values in enumerate(rows, start=1):
             if any(values[len(rows[0]) :]):
@@ -247,8 +255,10 @@ def effects(
             raise ValueError("it has no row with a number as DMS_score")
     except (ValueError, csv.Error) as error:
         raise SourceError(
-            f"{path}: {error}; expected a table with columns mutant and DMS_score (numbers), as "
-            "of ProteinGym, separated by commas or tabs"
+            f"{path}: {str(error).removeprefix('Usecols do not match columns, ')}; found the first "
+            f"line {head[:60]!r}, expected a table with columns mutant and DMS_score, as of "
+            "ProteinGym, separated by commas, semicolons or tabs, and numbers with a decimal "
+            "point; name the columns so in its first line"
         ) from error
     row, wild, position, new = _mutations(path, found["mutant"], about["kind"])
     site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
@@ -270,15 +280,24 @@ def effects(
 
 
 def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Series, ...]:
-    """Each single mutation: the row of its mutant, residue, position, and new residue."""
-    single = mutants.str.split(":").explode()
+    """Each single mutation: the row of its mutant, residue, position, and new residue, of names as
+    A24G or, as HGVS has them, p.Ala24Gly and p.Ala24= for none, joined by colons, semicolons or
+    commas."""
+    single = (
+        mutants.str.replace(r"^p\.|[()[\]]", "", regex=True)
+        .str.replace("[A-Z][a-z]{2}|del", lambda found: HGVS.get(found[0], found[0]), regex=True)
+        .str.replace(r"([A-Za-z])(-?\d+)=", r"\1\2\1", regex=True)
+        .str.split("[:;,]", regex=True)
+        .explode()
+    )
     parts = single.str.strip().str.extract(MUTATION).reset_index(names="row")
     wrong = parts.isna().any(axis=1) | parts.duplicated(["row", 1])
     if wrong.any():
         first = parts["row"][wrong].iloc[0]
         raise SourceError(
-            f"{path}, line {first + 2}: found mutant {mutants[first]!r}, expected one like A24G, "
-            "or several of different sites joined by ':'"
+            f"{path}, line {first + 2}: found mutant {mutants[first]!r}, expected one like A24G or "
+            "p.Ala24Gly, or several of different sites joined by ':'; write it so, and leave out "
+            "rows of the wild type and of what is no exchange"
         )
     same = alignment.ALPHABETS[kind]["read_as"]
     wild, new = (parts[n].str.upper().replace(same) for n in (0, 2))
@@ -307,9 +326,12 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
     inside = sum(place + best in letter for place, _ in asked)
     if best != offset and count >= FITS * inside:
         return f"{said} with --offset {best}, {count} of {inside} agree"
+    if other and len(other) <= (1 - FITS) * len(asked):
+        return f"{said} correct the rows of such mutants, or leave them out"
     return (
         f"{said} no offset makes them agree (best {best}: {count} of {inside}); take the sequence "
-        "that was mutated as the reference record of the alignment"
+        "that was mutated as the reference record of the alignment, or keep the columns of these "
+        "positions (--occupancy of `manybody family`)"
     )
 
 
@@ -341,5 +363,8 @@ def answers(found: pd.DataFrame) -> list[str]:
     ] + [
         f"Spearman's correlation with {COMPUTED[name]}: {one.value:.3f} ({one.low:.3f} to "
         f"{one.high:.3f}, 95 %; {one.count} mutants)"
+        if math.isfinite(one.value)
+        else f"There is no correlation with {COMPUTED[name]}: {one.count} mutants were scored; "
+        "expected 4 or more, with different values"
         for name, one in correlations.items()
     ]

@@ -40,7 +40,14 @@ FILES = [
 
 
 def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path]) -> None:
-    """`Refusal` where one of the files given is one that is about to be made."""
+    """`Refusal` where one of the files given is one that is about to be made, or where a file is in
+    the place of the folder of these."""
+    for folder in {folder for one in made for folder in one.parents}:
+        if folder.is_file():
+            raise Refusal(
+                f"--out: found {folder}, which is a file; expected a folder, there or to be made; "
+                "give another --out"
+            )
     for path in filter(None, given):
         if Path(path).resolve() in [one.resolve() for one in made]:
             raise Refusal(
@@ -90,8 +97,9 @@ def write_many(
     and what `use_many` says of each."""
     failed = [record for record in records if "failed" in record]
     fitted = [record for record in records if "failed" not in record]
-    named = dict(name=name, fitted=fitted, failed=failed, used=used)
-    return _write(Path(path), "families.html", command, **named)
+    return _write(
+        Path(path), "families.html", command, name=name, fitted=fitted, failed=failed, used=used
+    )
 
 
 def _write(path: Path, template: str, command: str, **named) -> Path:
@@ -140,6 +148,7 @@ def write_energies(
     """Writes the energies of the sequences in a FASTA file as `out`.csv, and returns sentences on
     them; model and alignment: as of `measure.mutations.opened`. `Refusal` says what cannot be
     used."""
+    refuse_overwriting([fasta, alignment], [out.with_name(f"{out.name}.csv")])
     found, family, _ = mutations.opened(model, alignment)
     table = mutations.energies(found, fasta, family)
     write_csv(table, out.with_name(f"{out.name}.csv"))
@@ -147,7 +156,10 @@ def write_energies(
     return [
         f"{len(table)} sequences, {lacking} of them aligned to the family: {out}.csv",
         f"{table['dropped'].sum()} residues are in no column of the model and do not count",
-    ]
+    ] + [
+        "none has a gap, and all have as many letters as there are columns, so they were taken as "
+        "aligned; if they are not, add a record of another length: then all are aligned"
+    ] * bool(not lacking and (table["residues"] + table["unknown"] == found.length).all())
 
 
 def write_mutations(
@@ -157,7 +169,7 @@ def write_mutations(
     """Writes the changes of log p by all mutations as `out`.csv, .pdf and .png, and with a table of
     effects `out`-effects.csv; returns sentences on them. The others are as of `write_energies`."""
     refuse_overwriting(
-        [effects], [out.with_name(out.name + end) for end in (".csv", "-effects.csv")]
+        [effects, alignment], [out.with_name(out.name + end) for end in (".csv", "-effects.csv")]
     )
     said = write_scan(*mutations.opened(model, alignment), effects, offset, out)
     return [f"{out}.csv, {out}.pdf, {out}.png" + f", {out}-effects.csv" * bool(said), *said]
