@@ -381,7 +381,7 @@ def test_a_state_of_other_starts_or_weights_is_not_taken_up(tmp_path, monkeypatc
         return Sequences.open(folder / "sweep-2.parquet").tokens
 
     for number, given in enumerate(
-        [(models[0], starts), (models[0], 6 - starts), (models[1], starts)]
+        [(models[0], starts), (models[0], 6 - starts), (models[1], 6 - starts)]
     ):
         assert np.array_equal(
             drawn(*given, tmp_path / "one"), drawn(*given, tmp_path / str(number))
