@@ -361,7 +361,9 @@ def read_text(path: Path) -> str:
             f"no such file: {path} (relative paths start at {Path.cwd()})", "file"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path} cannot be read: {error}") from error
+        raise SourceError(
+            f"{path} cannot be read: {error}; expected a text file, packed by gzip or not"
+        ) from error
     tar = raw[257:262] == b"ustar"
     what, fix = ("a tar archive", "unpack it (tar -xf)") if tar else given.binary(raw)
     if what:
