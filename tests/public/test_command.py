@@ -64,7 +64,8 @@ def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
     ("changes", "said"),
     [
         (["--text", "~nobody-here/a.txt"], "--text[0]: found ~nobody-here/a.txt"),
-        (["--length", "0"], "length: found 0"),
+        (["--length", "3", "--orders", "3"], "orders: found 3, expected 1 to L - 1 = 2; lower it"),
+        (["--forwards", "20"], "forwards: found 20; expected at least"),
         (["--out", "."], "own tokenizer"),  # a stem of its own in the folder
     ],
 )
@@ -73,6 +74,7 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(changes, said, masked
     asked = ["spectrum", "bert", "--text", "letters.txt", *FEW, *changes]
     assert command.main(asked) == 1
     assert said in capsys.readouterr().err
+    assert ("--out" in changes) == (masked / ".spectrum.parts").exists()  # no work before that
     assert command.main(["spectrum", "~nobody-here", *asked[2:]]) == 1
     assert "found ~nobody-here, which is no folder" in capsys.readouterr().err
 
