@@ -322,8 +322,11 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
             _refuse_bombs(path, opened, named)
             batches = opened.iter_batches(batch_size=1000, columns=[named])
         else:
-            whole = kind == "Arrow"
-            batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
+            batches = (
+                map(opened.get_batch, range(opened.num_record_batches))
+                if kind == "Arrow"
+                else opened
+            )
         row, size = 0, path.stat().st_size / max(rows or 0, 1)
         for batch in batches:
             batch.validate(full=True)
