@@ -79,6 +79,18 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(changes, said, masked
     assert "found ~nobody-here, which is no folder" in capsys.readouterr().err
 
 
+def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
+    own_models.word_piece().save_pretrained("runs")
+    for step in (100, 200):
+        made = own_models.model(vocabulary=120, seed=step, layer_norm_eps=1e-12 * step)
+        made.save_pretrained(f"runs/checkpoint-{step}")
+    few = ["--length", "12", "--orders", "1", "--forwards", "200"]
+    assert command.main(["spectrum", "runs", "--text", "letters.txt", *few]) == 0
+    printed = capsys.readouterr().out
+    assert "step 200 is left out: its config.json" in printed
+    assert "step 100, on letters.txt" in printed
+
+
 @pytest.mark.long
 def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatch, capsys):
     asked = []

@@ -307,15 +307,16 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         if named not in schema.names:
             raise SourceError(
                 f"{'missing' if column is None else f'found {column}'}; expected one of the "
-                f"columns of {path}: {', '.join(schema.names)}; name one, or call it text",
+                f"columns of {path}: {', '.join(schema.names)}; name one in a config, or call it "
+                f"text",
                 "column",
             )
         holds = schema.field(named).type
         holds = holds.value_type if pa.types.is_dictionary(holds) else holds
         if holds not in (pa.string(), pa.large_string(), pa.string_view()):
             raise SourceError(
-                f"found {named}, which holds {holds} in {path}; expected strings; name another, or "
-                "write one string a row",
+                f"found {named}, which holds {holds} in {path}; expected strings; name another "
+                "in a config, or write one string a row under text",
                 "column",
             )
         if kind == "Parquet":
