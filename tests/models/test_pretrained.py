@@ -311,7 +311,33 @@ BAD = {
     ),
     "whole numbers": (
         of_bytes,
-        r"1 weights, such as .*word_embeddings.weight, are whole numbers \(I8\)",
+        r"1 weights, such as .*word_embeddings.weight, are whole or scaled numbers \(I8\)",
+    ),
+    "scaled numbers": (
+        added("bert.encoder.layer.0.output.dense.weight_scale_inv"),
+        r"1 weights, such as .*0.output.dense.weight, are whole or scaled numbers \(F32\)",
+    ),
+    "weights of another time beside shards": (
+        lambda folder: own_models.model().save_pretrained(folder, max_shard_size="5KB"),
+        r"both model.safetensors and .*index.json with model-00001.*; move model.safetensors away",
+    ),
+    "an index that is none": (
+        lambda folder: (
+            (folder / "model.safetensors").rename(folder / layout.INDEX).write_text("[]")
+        ),
+        "a file of it is missing, cut short or of another format",
+    ),
+    "empty tensors": (
+        lambda folder: save_file({"cls.predictions.bias": torch.ones(0)}, folder / layout.WHOLE),
+        "tensors of BertForMaskedLM are missing .*ZeRO-3 saved apart",
+    ),
+    "another shape": (
+        added("bert.embeddings.word_embeddings.weight"),
+        r"such as bert.*word_embeddings.weight \(found shape \[3\], expected \[120, 16\]\)",
+    ),
+    "a config of other types": (
+        lambda folder: own_models.edit(folder, vocab_size="many"),
+        "whose config.json has no int under vocab_size; expected it as save_pretrained",
     ),
     "llama.cpp beside config.json": (
         lambda folder: (folder / "model.safetensors").rename(folder / "small.gguf"),
@@ -562,12 +588,33 @@ def test_what_is_no_checkpoint_of_a_series_is_passed_over_by_name(tmp_path, adop
         adopted({**CAUSAL, "weights": str(tmp_path / "up")})
 
 
-def test_epochs_in_the_names_of_a_series_are_of_one_run(tmp_path):
-    for name in ("epoch=0-step=100", "epoch=1-step=200"):
-        (tmp_path / name).mkdir()
+def named(folder, *names):
+    for name in names:
+        (folder / name).mkdir()
         for file in ("config.json", "model.safetensors"):
-            (tmp_path / name / file).touch()
-    assert sorted(checkpoint_series.found(str(tmp_path))) == [100, 200]
+            (folder / name / file).touch()
+
+
+@pytest.mark.parametrize(
+    "names", [("epoch=0-step=100", "epoch=1-step=2000"), ("step-100", "step-2k")]
+)
+def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):
+    named(tmp_path, *names)
+    assert sorted(checkpoint_series.found(str(tmp_path))) == [100, 2000]
+
+
+def test_two_runs_in_one_folder_are_refused_by_their_numbers(tmp_path):
+    named(tmp_path, "run1-step100", "run2-step200")
+    with pytest.raises(Refusal, match="begin differently, such as run1-step100 and run2-step200"):
+        checkpoint_series.found(str(tmp_path))
+
+
+def test_a_series_is_described_as_the_last_checkpoint_that_is_kept(tmp_path, adopted):
+    folder = series(tmp_path / "runs", 3)
+    own_models.edit(folder / "checkpoint-300", rotary_pct=0.5)
+    run = Manifest.read(adopted({**CAUSAL, "weights": str(folder)}), "model")
+    assert run.about["steps"] == [100, 200]
+    assert "rotary_pct" not in run.about["description"]["config"]
 
 
 def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, text):

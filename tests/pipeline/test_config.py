@@ -104,6 +104,17 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             {"kind": "file", "files": ["letters.txt"]},
             ["corpora.mine: found files of your own that no source is made of", "corpus: mine}"],
         ),
+        (
+            "corpora.twice",
+            {
+                "kind": "wikitext103",
+                "split": "published",
+                "revision": "0" * 40,
+                "files": {"train": ["a"], "validation": ["b"], "test": ["a"]},
+            },
+            ["corpora.twice.files: found a again; expected each file in one part"],
+        ),
+        ("corpora.pydocs.seed", 10**38, ["corpora.pydocs.seed", "below 1e+38"]),
         ("sources.docs.length", 1, ["sources.docs.length", "1"]),
         ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
         ("sources.many-body.order", 5, ["sources.many-body.order", "5", "from 2 to 4"]),

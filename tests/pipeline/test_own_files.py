@@ -48,6 +48,12 @@ def test_braces_in_a_path_are_refused(tmp_path):
         asked.corpus_files("mine")
 
 
+def test_results_among_the_texts_are_refused(tmp_path):
+    config = own_text([str(tmp_path)]) | {"results": f"{tmp_path}/results"}
+    with pytest.raises(ConfigError, match=r"results: found .*results, which lies in .*mine\.files"):
+        sources(config).corpus_files("mine")
+
+
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [

@@ -64,7 +64,8 @@ def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
     ("changes", "said"),
     [
         (["--text", "~nobody-here/a.txt"], "--text[0]: found ~nobody-here/a.txt"),
-        (["--length", "0"], "length: found 0"),
+        (["--length", "3", "--orders", "3"], "orders: found 3, expected 1 to L - 1 = 2; lower it"),
+        (["--forwards", "20"], "forwards: found 20; expected at least"),
         (["--out", "."], "own tokenizer"),  # a stem of its own in the folder
     ],
 )
@@ -73,8 +74,21 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(changes, said, masked
     asked = ["spectrum", "bert", "--text", "letters.txt", *FEW, *changes]
     assert command.main(asked) == 1
     assert said in capsys.readouterr().err
+    assert ("--out" in changes) == (masked / ".spectrum.parts").exists()  # no work before that
     assert command.main(["spectrum", "~nobody-here", *asked[2:]]) == 1
     assert "found ~nobody-here, which is no folder" in capsys.readouterr().err
+
+
+def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
+    own_models.word_piece().save_pretrained("runs")
+    for step in (100, 200):
+        made = own_models.model(vocabulary=120, seed=step, layer_norm_eps=1e-12 * step)
+        made.save_pretrained(f"runs/checkpoint-{step}")
+    few = ["--length", "12", "--orders", "1", "--forwards", "200"]
+    assert command.main(["spectrum", "runs", "--text", "letters.txt", *few]) == 0
+    printed = capsys.readouterr().out
+    assert "step 200 is left out: its config.json" in printed
+    assert "step 100, on letters.txt" in printed
 
 
 @pytest.mark.long

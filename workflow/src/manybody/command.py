@@ -213,7 +213,7 @@ def add_spectrum(commands) -> None:
     )
     one.add_argument(
         "--length",
-        type=int,
+        type=_count,
         metavar="L",
         help="tokens of a sequence (64; for proteins, RNA and DNA the median length)",
     )
@@ -227,7 +227,7 @@ def add_spectrum(commands) -> None:
     )
     one.add_argument(
         "--forwards",
-        type=int,
+        type=_count,
         default=20_000,
         metavar="N",
         help="upper limit of forward passes of a checkpoint, counted in sequences (%(default)s)",
@@ -275,7 +275,8 @@ def spectrum(
         print(f"step {step} is left out: {'; '.join(reasons)}")
     for said in passed_over:
         print(said)
-    print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
+    last = table["step"][table["state"] != "suspect"].max()
+    print(f"{found.label}, step {last}, on {about['source']}:")
     for claim in orders_drawn.claims(drawings[out][1]):
         if claim.sentence:
             print(f"  {claim.sentence}")

@@ -20,7 +20,7 @@ class Docstrings(Block):
 
     kind: Literal["pydocs"]
     split: Shares = key("Shares of the documents; they sum to 1.")
-    seed: Seed = key("Order of the paragraphs and cut into splits.", 0)
+    seed: Seed = key("Order of the paragraphs and cut into splits.", 0, lt=10**38)
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split.", True
     )
@@ -35,7 +35,7 @@ class Published(Block):
 
     kind: Literal["tinystories", "wikitext103"]
     split: Literal["published"] | Shares = key("published, or shares of the training documents.")
-    seed: Seed = key("Cut into splits.", 0)
+    seed: Seed = key("Cut into splits.", 0, lt=10**38)
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split; not with "
         "a published split.",
@@ -66,6 +66,13 @@ class Published(Block):
                 f"found the parts {', '.join(self.files) or 'none'}; expected "
                 f"{', '.join(wanted or SPLITS)}, as they are published; name the files of each",
             )
+        listed = [file for names in (given or {}).values() for file in names]
+        if len(listed) > len({*listed}):
+            yield (
+                "files",
+                f"found {max(listed, key=listed.count)} again; expected each file in one part, "
+                f"once, or what is tested was trained on; take it away",
+            )
 
 
 class OwnFiles(Block):
@@ -73,7 +80,7 @@ class OwnFiles(Block):
 
     kind: Literal["file"]
     split: Shares = key("Shares of the documents; they sum to 1.", SHARES)
-    seed: Seed = key("Cut into splits.", 0)
+    seed: Seed = key("Cut into splits.", 0, lt=10**38)
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split.", True
     )

@@ -94,8 +94,9 @@ def _unknown(path: tuple, model: type[BaseModel], config) -> str:
     fix = f"did you mean {near}?" if near else "remove it"
     if _may_go(path, model, config):
         fix = "leave it out"
-    where = _written_path(path)
-    return f"{where}: this key is not known; expected one of {', '.join(allowed)}; {fix}"
+    return (
+        f"{_written_path(path)}: this key is not known; expected one of {', '.join(allowed)}; {fix}"
+    )
 
 
 def _wrong(path: tuple, kind: str, model: type[BaseModel], config) -> str:

@@ -307,23 +307,27 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         if named not in schema.names:
             raise SourceError(
                 f"{'missing' if column is None else f'found {column}'}; expected one of the "
-                f"columns of {path}: {', '.join(schema.names)}; name one, or call it text",
+                f"columns of {path}: {', '.join(schema.names)}; name one in a config, or call it "
+                f"text",
                 "column",
             )
         holds = schema.field(named).type
         holds = holds.value_type if pa.types.is_dictionary(holds) else holds
         if holds not in (pa.string(), pa.large_string(), pa.string_view()):
             raise SourceError(
-                f"found {named}, which holds {holds} in {path}; expected strings; name another, or "
-                "write one string a row",
+                f"found {named}, which holds {holds} in {path}; expected strings; name another "
+                "in a config, or write one string a row under text",
                 "column",
             )
         if kind == "Parquet":
             _refuse_bombs(path, opened, named)
             batches = opened.iter_batches(batch_size=1000, columns=[named])
         else:
-            whole = kind == "Arrow"
-            batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
+            batches = (
+                map(opened.get_batch, range(opened.num_record_batches))
+                if kind == "Arrow"
+                else opened
+            )
         row, size = 0, path.stat().st_size / max(rows or 0, 1)
         for batch in batches:
             batch.validate(full=True)

@@ -26,8 +26,9 @@ def save(path: str | Path, model: torch.nn.Module, about: dict) -> None:
 
 def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> None:
     """Writes tensors and one JSON document to a safetensors file, atomically."""
-    named = {name: tensor.cpu().contiguous() for name, tensor in named.items()}
-    write_document(path, named, about, as_bytes)
+    write_document(
+        path, {name: tensor.cpu().contiguous() for name, tensor in named.items()}, about, as_bytes
+    )
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict]:

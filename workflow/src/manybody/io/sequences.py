@@ -106,8 +106,7 @@ class SequencesWriter:
         lists = pa.FixedSizeListArray.from_arrays(
             number_column(group.reshape(-1)), type=self._schema.field("tokens").type
         )
-        table = pa.table([lists], schema=self._schema)
-        self._opened.write_table(table, row_group_size=rows)
+        self._opened.write_table(pa.table([lists], schema=self._schema), row_group_size=rows)
 
 
 class Sequences:

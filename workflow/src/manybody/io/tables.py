@@ -27,8 +27,9 @@ class Table(NamedTuple):
     def write(self, path: str | Path, frame: pd.DataFrame, about: dict) -> None:
         """Writes the columns in their order, and the JSON document `about`, atomically."""
         table = pa.Table.from_pandas(frame, self.schema, preserve_index=False)
-        document = {"kind": self.kind, "about": about}
-        parquet.write_table(path, table.replace_schema_metadata(), document)
+        parquet.write_table(
+            path, table.replace_schema_metadata(), {"kind": self.kind, "about": about}
+        )
 
     def read(self, path: str | Path) -> tuple[pd.DataFrame, dict]:
         """The table in its order of rows, and its document. Raises `ArtifactError` naming a file

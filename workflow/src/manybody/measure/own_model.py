@@ -19,7 +19,7 @@ from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import SPECTRA
-from manybody.measure import spectra
+from manybody.measure import spectra, spectrum
 from manybody.models.pretrained import layout, series
 from manybody.training.series import adopt
 
@@ -43,6 +43,7 @@ def measured(
     whole = Path(os.path.expanduser(model))
     objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
     length = own_text.usual_length(text, own) if length is None else length
+    spectrum.costs_of(orders, None, length, forwards, spectrum.CHUNKS[objective == "next-token"])
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     asked = [
         list(map(str, folders)),
@@ -84,12 +85,19 @@ def measured(
         kept = work / "spectra.parquet"
         if not kept.is_file():
             cost = sum(map(len, spectra.measured(run, "all"))) * forwards
-            threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
             with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
                 SPECTRA.write(
                     kept,
                     *spectra.measure(
-                        run, sequences, entry, work / "draws", job, device, progress, threads, words
+                        run,
+                        sequences,
+                        entry,
+                        work / "draws",
+                        job,
+                        device,
+                        progress,
+                        torch.get_num_threads(),
+                        tokenizer.decoder(work / "text.json"),
                     ),
                 )
         table, about = SPECTRA.read(kept)

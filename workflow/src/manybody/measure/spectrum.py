@@ -107,24 +107,12 @@ def spectrum(
     own = model.model if isinstance(model, Conditionals) else model
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, law, special, sweeps, seed)
-    largest = orders if degree is None else degree
-    if not 1 <= largest < tokens.shape[1]:
-        raise Refusal(
-            f"found {largest}, expected 1 to L - 1 = {tokens.shape[1] - 1}",
-            "orders" if degree is None else "degree",
-        )
+    costs = costs_of(orders, degree, tokens.shape[1], forwards, draws.chunk)
     if degree is not None and own is not None and degree < (most := _degree(own, tokens.shape[1])):
         raise Refusal(
             f"found {degree} for {own.about.generator}; expected at least {most}, the degree that "
             f"its logits can have; leave it out and give orders, which needs no bound",
             "degree",
-        )
-    costs = forwards_of(largest, degree)
-    if forwards < (least := sum(costs.values()) * draws.chunk):
-        raise Refusal(
-            f"found {forwards}; expected at least {least}, which {draws.chunk} draws of each order "
-            f"take",
-            "forwards",
         )
     if degree is None and importance:
         draws.learn_profile()
@@ -187,11 +175,38 @@ def _degree(model: Model, length: int) -> int:
     return length - 1 if known is None else min(known, length - 1)
 
 
+def costs_of(
+    orders: int, degree: int | None, length: int, forwards: int, chunk: int
+) -> dict[int, int]:
+    """Forwards of a draw by its order (`forwards_of`).
+
+    `Refusal` for orders, or a degree, that sequences of `length` tokens do not have, and for too
+    few `forwards` for a `chunk` of draws of each order.
+    """
+    largest = orders if degree is None else degree
+    if not 1 <= largest < length:
+        raise Refusal(
+            f"found {largest}, expected 1 to L - 1 = {length - 1}; lower it, or take a larger "
+            f"length L",
+            "orders" if degree is None else "degree",
+        )
+    costs = forwards_of(largest, degree)
+    if forwards < (least := sum(costs.values()) * chunk):
+        raise Refusal(
+            f"found {forwards}; expected at least {least}, which {chunk} draws of each order "
+            f"take; allow more",
+            "forwards",
+        )
+    return costs
+
+
 def forwards_of(largest: int, degree: int | None) -> dict[int, int]:
     """Forwards of a draw by its order; those of cubes count as order 1."""
-    if degree is not None:
-        return {1: 2**degree + 1}
-    return {order: 2**order + (order == 1) for order in range(1, largest + 1)}
+    return (
+        {order: 2**order + (order == 1) for order in range(1, largest + 1)}
+        if degree is None
+        else {1: 2**degree + 1}
+    )
 
 
 def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:

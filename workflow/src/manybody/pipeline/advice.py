@@ -248,5 +248,6 @@ def _about_time(seconds: dict[str, list[float]]) -> str:
         "A rough estimate, by a few steps of each model on this machine and the steps, chains and "
         "sequences of the jobs. Figures take seconds each.\n"
     )
-    head = ["stage", "jobs", "minutes of a core"]
-    return "\n".join(["## What it takes\n", table(head, rows), said])
+    return "\n".join(
+        ["## What it takes\n", table(["stage", "jobs", "minutes of a core"], rows), said]
+    )

@@ -267,8 +267,9 @@ def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
     for name in named if isinstance(named, list) else [named] if named else []:
         entry, where = getattr(config, name.block)[name], f"{name.block}.{name}"
         if part.block == "steps":
-            model = name if name.block == "models" else entry.model
-            yield from _step_problems(path, part, model, config)
+            yield from _step_problems(
+                path, part, name if name.block == "models" else entry.model, config
+            )
         elif part.block.startswith("sequences of "):
             split = part.block.removeprefix("sequences of ")
             split = around[0].split if split == "its split" else split

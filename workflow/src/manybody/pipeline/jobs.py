@@ -43,8 +43,9 @@ class Jobs:
             rank, names = self.figure_rank.get(path), self.figures.names()
             if rank is not None and rank < len({paper for paper, _ in names}):
                 return DRAWN_FIRST
-            cloned = file == self.paths.model and path in self.figures.generators
-            own = OF_CLONES if cloned else least
+            own = (
+                OF_CLONES if file == self.paths.model and path in self.figures.generators else least
+            )
             return own if rank is None else own + 1 - rank / len(names)
 
         return of_job

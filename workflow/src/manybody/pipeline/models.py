@@ -33,8 +33,7 @@ class Models:
     def architecture(self, model: str) -> dict:
         """An entry without its recipe: it rebuilds a model of the |V| and L of a source."""
         recipe = ("training", "init_seed")
-        entry = self.entry("models", model)
-        return {key: value for key, value in entry.items() if key not in recipe}
+        return {k: value for k, value in self.entry("models", model).items() if k not in recipe}
 
     def models_with(self, key: str) -> list[str]:
         """Names of the models whose entry has a key."""
@@ -70,8 +69,7 @@ class Models:
         return 1 if alone else compute["processes"]
 
     def training_threads(self, model: str) -> int:
-        threads = self.entry("models", model)["training"]["threads"]
-        return threads * self.training_processes(model)
+        return self.entry("models", model)["training"]["threads"] * self.training_processes(model)
 
     def sequence_weights(self, source: str, model: str) -> str | list:
         """Weights of the training sequences, for a recipe that asks for them."""

@@ -197,8 +197,7 @@ class Probe:
         asked |= {"law": entry["law"], "first": 0.0, "higher": 0.0}  # so that all draws are taken
 
         def drawn(count):
-            forwards = count * least
-            return partial(spectrum.spectrum, self.model, tokens, **asked, forwards=forwards)
+            return partial(spectrum.spectrum, self.model, tokens, **asked, forwards=count * least)
 
         return self.up_to(entry["forwards"] // least, drawn)
 
@@ -325,8 +324,9 @@ class Prices:
         text = json.dumps(description | self._of(source), sort_keys=True)
 
         def cost(method: str, *given) -> float:
-            call = lambda: getattr(self.probe(text, gpu), method)(*given)  # noqa: E731
-            return self.once(call, text, gpu, method, given)
+            return self.once(
+                lambda: getattr(self.probe(text, gpu), method)(*given), text, gpu, method, given
+            )
 
         return entry, cost
 
@@ -423,8 +423,9 @@ class Prices:
 
             def ready(n):  # of a hundred parts
                 part = {split: -(-count * n // 100) for split, count in entry["sequences"].items()}
-                given = {**entry, "sequences": part}
-                return partial(self._module(source).make, given, source, [], out)
+                return partial(
+                    self._module(source).make, {**entry, "sequences": part}, source, [], out
+                )
 
             return up_to(100, ready)
 

@@ -1,6 +1,8 @@
 """Corpora and sources: what each is made of, the user's own files among it, and their refusals."""
 
+import os
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from manybody.config.corpora import sized
@@ -20,8 +22,11 @@ def digests(files: list[str]) -> dict[str, str]:
     change in between would pass for what was read. Larger files it goes by their times. To be
     called without `input`: of a parameter that depends on it snakemake keeps no record.
     """
-    small = [path for path in map(Path, files) if path.is_file() and path.stat().st_size <= SMALL]
-    return {str(path): sha256(path) for path in small}
+    return {
+        str(path): sha256(path)
+        for path in map(Path, files)
+        if path.is_file() and path.stat().st_size <= SMALL
+    }
 
 
 def _without_braces(path: Path, key: str) -> str:
@@ -61,8 +66,11 @@ class Sources:
 
     def trained_tokenizers(self) -> list[str]:
         """Names of the sources whose tokenizer is trained on their corpus."""
-        with_tokenizer = self.sources_with("tokenizer.json")
-        return [name for name in with_tokenizer if not self.file_beside(name, "special.json")]
+        return [
+            name
+            for name in self.sources_with("tokenizer.json")
+            if not self.file_beside(name, "special.json")
+        ]
 
     def source_files(self, source: str) -> list[str]:
         """The user's own files that a source is made of."""
@@ -93,9 +101,8 @@ class Sources:
 
     def evaluations_with_truth(self) -> list[str]:
         """Names of the evaluations of sources whose conditionals are known."""
-        evaluations = self.checked.evaluations.items()
         known = {name for name, one in self.checked.sources.items() if one.conditionals}
-        return [name for name, evaluation in evaluations if evaluation.source in known]
+        return [name for name, one in self.checked.evaluations.items() if one.source in known]
 
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""
@@ -108,6 +115,17 @@ class Sources:
         """The user's own files that a corpus is read from; those in a folder one by one."""
         files = self.entry("corpora", corpus).get("files", [])
         parts = files if isinstance(files, dict) else {"": files}
+        results = Path(self.paths.results).resolve()
+        if around := [
+            name
+            for name in chain(*parts.values())
+            if results.is_relative_to(Path(os.path.expanduser(name)).resolve())
+        ]:
+            raise ConfigError(
+                f"results: found {results}, which lies in {around[0]}, where "
+                f"corpora.{corpus}.files reads all that is there; expected a folder elsewhere, as "
+                f"results would be read as text; name one"
+            )
         try:
             return [
                 _without_braces(path, "files")

@@ -57,15 +57,15 @@ def adopt(
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
         faults: dict[int, list[str]] = {}
-        taken, rows, description = {}, [], None
+        taken, rows, described = {}, [], {}
         with Progress(len(found), "checkpoints", f"read {about['model']}") as progress:
             for step in map(int, found):
                 try:
                     with series.opened(record, step) as (folder, origin):
                         whole = layout.read(folder, origin)
-                        description = {"architecture": model["architecture"]} | describe(
-                            whole.config, sequences.length, model["objective"], said
-                        )
+                        described[step] = description = {
+                            "architecture": model["architecture"]
+                        } | describe(whole.config, sequences.length, model["objective"], said)
                         _check_tokens(description, sequences, folder, found, origin)
                         taken[step] = audit.take(
                             folder, whole, description["config"], found[str(step)], kept
@@ -81,8 +81,8 @@ def adopt(
                 rows.append(_tested(network, tokens, step))
                 del network  # one in memory at a time
                 progress.update(1, loss=rows[-1]["loss"])
-        losses = {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
         if model.get("audit", True):
+            losses = {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
             for step, reasons in audit.suspects(taken, losses).items():
                 faults.setdefault(step, []).extend(reasons)
         for step, reasons in sorted(faults.items()):
@@ -97,12 +97,12 @@ def adopt(
             )
         remove_leftovers(out)
         clear(out, Resume(out / "resume", {}))
-        write_json(out / "model.json", description)
+        write_json(out / "model.json", described[steps[-1]])
         write_history(out / "history.parquet", rows)
         last = next(row for row in rows if row["step"] == steps[-1])
         told = {
             **about,
-            "description": description,
+            "description": described[steps[-1]],
             "seed": seed,
             "steps": steps,
             "suspects": {str(step): reasons for step, reasons in sorted(faults.items())},

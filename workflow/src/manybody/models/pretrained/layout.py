@@ -38,6 +38,15 @@ NOT_ONE = {
     "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
 }
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
+# Types of the keys of config.json that are read here, where they are given
+TYPES = {
+    "architectures": list,
+    "auto_map": dict,
+    "model_type": str,
+    "quantization_config": dict,
+    "text_config": dict,
+    "vocab_size": int,
+}
 # Keys of config.json that say how a file was made or read, not what the model is.
 BOOKKEEPING = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
 
@@ -85,6 +94,14 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             f"layout; {how_to_save(names, origin)}",
             "weights",
         )
+    shards = [name for name in names if re.match(r"model-.*\.safetensors$", name)]
+    if shards and names >= {WHOLE, INDEX}:
+        raise Refusal(
+            f"found {origin}, which has both {WHOLE} and {INDEX} with {min(shards)}, which may be "
+            f"weights of different times; expected one of them; move {WHOLE} away, or {INDEX} and "
+            f"the parts that it lists (from a copy on your disk, where it is of the hub)",
+            "weights",
+        )
     if names & {WHOLE, INDEX}:
         return [CONFIG] if WHOLE in names else [CONFIG, INDEX]
     others = sorted(filter(WEIGHTS.match, names))
@@ -129,13 +146,16 @@ def read(folder: str | Path, origin: str) -> Layout:
             f"expected what save_pretrained writes; save or copy it again (git lfs pull, where it "
             f"is a pointer)"
         ) from error
-    tensors = {name: (*part, shard) for shard, held in found.items() for name, part in held.items()}
-    return Layout(config, tensors)
+    return Layout(
+        config,
+        {name: (*part, shard) for shard, held in found.items() for name, part in held.items()},
+    )
 
 
 def output_rows(config: dict) -> int | None:
     """Output rows of a model, those of padding among them, where its config says them."""
-    return config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
+    rows = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
+    return rows if isinstance(rows, int) else None
 
 
 def unwrapped(names: Iterable[str]) -> dict[str, str]:
@@ -154,6 +174,17 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     `Refusal` where that class is for something else or does not show, where transformers has none
     for the objective, for code beside the weights, and for weights that are no plain numbers.
     """
+    if wrong := [
+        key
+        for key, kind in TYPES.items()
+        if not isinstance(config, dict) or not isinstance(config.get(key), kind | None)
+    ]:
+        raise CheckpointError(
+            f"found {origin}, whose config.json has no {TYPES[wrong[0]].__name__} under "
+            f"{wrong[0]}; expected it as save_pretrained writes it; correct it there, or copy the "
+            f"file again",
+            "weights",
+        )
     from transformers.models.auto import modeling_auto
 
     tables = {
@@ -178,7 +209,7 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
             f".dequantize().save_pretrained(other), and name that folder",
             "weights",
         )
-    saved = " ".join(config.get("architectures") or [])
+    saved = " ".join(map(str, config.get("architectures") or []))
     has = {name: table[kind] for name, table in tables.items() if kind in table}
     own = [name for name in has if has[name] == saved]
     # Some types have both classes, BERT for one: what was saved says which one was trained.

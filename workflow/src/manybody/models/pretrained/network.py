@@ -246,11 +246,18 @@ class Pretrained(Model):
         objective = layout.objective(whole.config, origin, settings["objective"])
         kind = getattr(transformers, layout.CLASSES[objective])
         try:
-            weights = {n: part[0] for n, part in whole.tensors.items() if n.endswith("weight")}
-            if packed := [n for n, held in weights.items() if held.startswith(("I", "U", "BOOL"))]:
+            if packed := {
+                name: held[0]
+                for name, held in whole.tensors.items()
+                if name.endswith("weight")
+                and (
+                    held[0].startswith(("I", "U", "BOOL"))
+                    or {f"{name}_scale", f"{name}_scale_inv"} & whole.tensors.keys()
+                )
+            }:
                 raise layout.CheckpointError(
-                    f"{len(packed)} weights, such as {min(packed)}, are whole numbers "
-                    f"({weights[min(packed)]}), as of a quantised model; expected plain ones; "
+                    f"{len(packed)} weights, such as {min(packed)}, are whole or scaled numbers "
+                    f"({packed[min(packed)]}), as of a quantised model; expected plain ones; "
                     f"name the model that it was made of, or dequantise it"
                 )
             for other_names in (None, layout.unwrapped(whole.tensors)):
@@ -264,15 +271,28 @@ class Pretrained(Model):
                         output_loading_info=True,
                         ignore_mismatched_sizes=True,
                     )
-                wrong = [*found["missing_keys"], *map(str, found["mismatched_keys"])]
+                wrong = [
+                    *found["missing_keys"],
+                    *(
+                        f"{name} (found shape {[*held]}, expected {[*wanted]})"
+                        for name, held, wanted in found["mismatched_keys"]
+                    ),
+                ]
                 if not wrong:
                     break
             if wrong:
+                way = (
+                    "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER other "
+                    "--safe_serialization), and name that folder"
+                    if any(0 in part[1] for part in whole.tensors.values())
+                    else "save it from the class that it was trained as, or set "
+                    "tie_word_embeddings in its config.json if its head is its embedding"
+                )
                 raise layout.CheckpointError(
                     f"{len(wrong)} tensors of {type(library).__name__} are missing or "
-                    f"have another shape, such as {sorted(wrong)[0]}, where the checkpoint has "
-                    f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
-                    f"that it was trained as"
+                    f"have another shape, such as {min(wrong)}, where the checkpoint has "
+                    f"{min(found['unexpected_keys'], default=min(whole.tensors, default='none'))}; "
+                    f"expected all of them; {way}"
                 )
             unused = [
                 name

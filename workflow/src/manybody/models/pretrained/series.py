@@ -26,12 +26,15 @@ from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
 
-STEP = re.compile(
+STEP = re.compile(  # how a name ends that says a step, or a thousand of them
     r"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+)$"
-)  # how a name ends that says a step
-NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+$")
+    r"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)k$"
+)
+NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+k?$")
+# Numbers before that: those of a run tell runs apart, others may count epochs.
+COUNT = re.compile(r"((?:run|seed|trial|fold|version)[-_=]?)?[\d.]+", re.IGNORECASE)
 COMMIT = re.compile(r"[0-9a-f]{40}$")
-REVISION = re.compile(r".*?(?<![0-9a-f])(\d+)$")  # how one ends that says a step
+REVISION = re.compile(r".*?(?<![0-9a-f])(?:(\d+)|(\d+)k)$")  # how one ends that says a step
 KEPT = 2  # checkpoints of a repository that stay on disk
 
 
@@ -97,7 +100,10 @@ def found(
                 f"{', '.join(there[:1]) or layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
-        runs = {re.sub(r"[\d.]+", "*", NAMED.sub("", path.name)): path.name for path in inner}
+        runs = {
+            COUNT.sub(lambda found: found[0] if found[1] else "*", NAMED.sub("", name)): name
+            for name in (path.name for path in inner)
+        }
         if len(runs) > 1:
             raise Refusal(
                 f"found {folders[0]}, whose checkpoints have names that begin differently, such as "
@@ -180,7 +186,7 @@ def _steps(names: list[str], revisions: bool = False) -> list[int]:
     for name in names:
         match = (REVISION if revisions else STEP).match(name)
         if match and not (revisions and COMMIT.match(name)):
-            found.append(int(match[1]))
+            found.append(int(match[1] or f"{match[2]}000"))
         elif len(names) == 1:
             found.append(0)
         else:
@@ -221,8 +227,9 @@ def _files_on_hub(checkpoint: dict, downloads: Path) -> dict[str, dict]:
 def _names(folder: Path, small: list[str], there: Collection[str]) -> list[str]:
     """The files of a checkpoint of those that are `there`; its small files lie in the folder."""
     index = read_json(folder / layout.INDEX) if layout.INDEX in small else None
-    listed = (index or {}).get("weight_map", {layout.WHOLE: layout.WHOLE})
-    return [*small, *sorted({str(name) for name in listed.values()} & set(there))]
+    listed = index.get("weight_map") if isinstance(index, dict) else None
+    shards = listed.values() if isinstance(listed, dict) else [layout.WHOLE]
+    return [*small, *sorted({str(name) for name in shards} & set(there))]
 
 
 @contextmanager
