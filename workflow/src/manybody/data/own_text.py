@@ -148,7 +148,10 @@ def _blocks(
         f"tokens and left out, and {sum(n > inner for n in counts)} longer ones are cut"
     )
     starts = ((row, first) for row in tokens for first in range(0, len(row) - inner + 1, inner))
-    return [[*before, *row[i : i + inner], *after] for row, i in starts], [said, *unknown]
+    return [[*before, *row[first : first + inner], *after] for row, first in starts], [
+        said,
+        *unknown,
+    ]
 
 
 def _first(pieces: Iterator[Piece], characters: int) -> Iterator[Piece]:

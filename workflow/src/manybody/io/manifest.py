@@ -25,7 +25,9 @@ def write_manifest(path: str | Path, kind: str, payload: Iterable[str], about: d
 def missing(path: Path) -> list[Path]:
     """The files of a manifest that are gone or of another size; itself if it cannot be read."""
     try:
-        sizes = {path.parent / name: e["bytes"] for name, e in read_json(path)["files"].items()}
+        sizes = {
+            path.parent / name: entry["bytes"] for name, entry in read_json(path)["files"].items()
+        }
     except (ArtifactError, LookupError, TypeError, AttributeError):
         return [path]
     return [

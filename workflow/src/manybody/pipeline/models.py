@@ -33,7 +33,9 @@ class Models:
     def architecture(self, model: str) -> dict:
         """An entry without its recipe: it rebuilds a model of the |V| and L of a source."""
         recipe = ("training", "init_seed")
-        return {k: value for k, value in self.entry("models", model).items() if k not in recipe}
+        return {
+            key: value for key, value in self.entry("models", model).items() if key not in recipe
+        }
 
     def models_with(self, key: str) -> list[str]:
         """Names of the models whose entry has a key."""
