@@ -183,9 +183,10 @@ def sample_potts(
 ) -> NDArray[np.integer]:
     """Tokens (N, L) of a generalised Potts model, from N Gibbs chains that start uniform.
 
-        p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}     (potts, section 1)
+        p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}
 
-    couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal. Raises
+    couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal; -2 U is
+    the U of (potts, section 1), whose H is -sum_{i < j} J_ij U_{s_i s_j}. Raises
     `Refusal` where they are not. Whether `sweeps` are enough is for the caller to see; the
     pipeline's own samples are tested.
 
@@ -406,7 +407,7 @@ def sample_clones(
         E(s) = -sum_i h_i(s_i),   h_i the logits of position i where it alone is masked
 
     A step proposes a token from the conditional of one position; `energy` is `raw`, or `norm`, with
-    log-probabilities for logits (nlp-clones, section 2). The chains' random numbers depend on
+    log-probabilities for logits (nlp-clones, section 6). The chains' random numbers depend on
     `seed` and on nothing else. Raises `Refusal` for starts that do not fit the model.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
