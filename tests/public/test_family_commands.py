@@ -27,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     rows = "".join(f">s{n}\n{row}\n" for n, row in enumerate(ROWS))
     (tmp_path / "own" / "family.fasta").write_text(rows)
     (tmp_path / "effects.csv").write_text("mutant,DMS_score\nA1C,1\nC2A,2\nU4C:C2A,3\nG3C,0\n")
+    (tmp_path / "new.nex").write_text("#NEXUS\nbegin data;\n")
     return tmp_path
 
 
@@ -62,6 +63,8 @@ NO_MODEL = {
     "`manybody family ALIGNMENT` made",
     "energies own/family.fasta effects.csv": "own/family.fasta cannot be read as a file of "
     "CCMpred: found '>s0\\nAC-GU",
+    "energies own new.nex": "'new.nex.fasta', 'fasta')\", then give new.nex.fasta\n",
+    "family new.nex": "then give new.nex.fasta and `--format fasta`\n",
     "generate own/family.fasta": "`manybody family own/family.fasta` makes the folder to give",
     "mutations own --out effects.csv/m": "--out: found effects.csv, which is a file",
     "family own/family.fasta --alphabet rna --out effects.csv": "found effects.csv, which is a",

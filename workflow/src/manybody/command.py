@@ -28,8 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         run(**given)
     except (Refusal, OSError) as error:
-        # What the config has as `key: value` is an option here.
-        said = re.sub(rf"`({OPTIONS})(?=`|: \w+`):?", r"`--\1", str(error))
+        # What the config has as `key: value` is an option here, if the command has it.
+        said = re.sub(
+            "`file: ([^`]+)`" + r"(?: and `format: \w+`)?" * ("format" not in given),
+            r"give \1",
+            str(error),
+        )
+        said = re.sub(rf"`({OPTIONS})(?=`|: \w+`):?", r"`--\1", said)
         print(f"manybody: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
