@@ -148,7 +148,7 @@ def test_which_of_two_records_is_the_reference_is_said(tmp_path):
 ROWS = [("a/7-8", "ACEF"), ("b", "AC*F")]
 WRITTEN = {  # format, text, rows, and what is said
     "marks, NULs and line ends": (
-        "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n>b\r\nAC*F\r\n>\r\n\0".encode("utf-16"), ROWS,
+        "fasta", "\ufeff>a/7-8 x\r\nAC\r\nEF\r\n\0>b\r\nAC*F\r\n>\r\n".encode("utf-16"), ROWS,
         r"NUL bytes passed over: 1; records passed over .*: without a name \(1\)",
     ),
     "old ends of lines": ("fasta", ">a/7-8\rACEF\r>b\rAC*F\r", ROWS, "^$"),
@@ -178,6 +178,8 @@ WRITTEN = {  # format, text, rows, and what is said
     "remarks and numbers of positions": (
         "fasta", "; old\n>a/7-8 9\n1 AC\n# of mine\n 3 EF\n>b\nAC*F\n", ROWS, "passed over: 4"
     ),
+    "lengths after an empty line": ("a3m", "\n#4\t1\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, "over: 1"),
+    "a remark between records": ("a3m", ">a/7-8\nACEF\n#2\tx\n>b\nAC*F\n", ROWS, "over: 1"),
     "two searches of one query": (
         "a3m", "#4\t1\n>a\nACEF\n>b\nACcEF\n\0#4\t1\n>a\nACEF\n",
         [("a", "ACEF"), ("b", "ACEF"), ("a", "ACEF")], r"NUL bytes passed over: 1; .*: a \(2\)",

@@ -162,10 +162,10 @@ RNA = "GGCUACGUAGCUCAGUUGGUUAGAGC"
 
 
 def test_letters_of_a_list_are_those_of_the_record(tmp_path):
-    (tmp_path / "s").write_text("i,A_i,j,A_j,fn,cn\n1,A,4,E,0,1\n2,C,4,E,0,1\n")
+    (tmp_path / "s").write_text("i,A_i,j,A_j,fn,cn\n1,a,4,E,0,1\n2,C,5,X,0,1\n")
     assert read_contacts(tmp_path / "s", 5, "ACdE-")[0].sum() == 4
     with pytest.raises(
-        SourceError, match=r"line 3: '2,C,4,E.*expected in A_i the letter of the ref"
+        SourceError, match=r"line 3: '2,C,5,X.*expected in A_i the letter of the ref"
     ):
         read_contacts(tmp_path / "s", 5, "AADEC")
 

@@ -311,11 +311,13 @@ BAD = {
     ),
     "whole numbers": (
         of_bytes,
-        r"1 weights, such as .*word_embeddings.weight, are whole or scaled numbers \(I8\)",
+        r"1 weights, such as .*word_embeddings.weight"
+        r", are whole numbers, or have scales apart \(I8\)",
     ),
     "scaled numbers": (
         added("bert.encoder.layer.0.output.dense.weight_scale_inv"),
-        r"1 weights, such as .*0.output.dense.weight, are whole or scaled numbers \(F32\)",
+        r"1 weights, such as .*0.output.dense.weight"
+        r", are whole numbers, or have scales apart \(F32\)",
     ),
     "weights of another time beside shards": (
         lambda folder: own_models.model().save_pretrained(folder, max_shard_size="5KB"),
@@ -337,7 +339,7 @@ BAD = {
     ),
     "a config of other types": (
         lambda folder: own_models.edit(folder, vocab_size="many"),
-        "whose config.json has no int under vocab_size; expected it as save_pretrained",
+        "whose config.json has vocab_size: 'many'; expected it as save_pretrained",
     ),
     "llama.cpp beside config.json": (
         lambda folder: (folder / "model.safetensors").rename(folder / "small.gguf"),
@@ -596,7 +598,12 @@ def named(folder, *names):
 
 
 @pytest.mark.parametrize(
-    "names", [("epoch=0-step=100", "epoch=1-step=2000"), ("step-100", "step-2k")]
+    "names",
+    [
+        ("epoch=0-step=100", "epoch=1-step=2000"),
+        ("step-100", "step-2K"),
+        ("run-2024-01-step100", "run-2025-02-step2000"),
+    ],
 )
 def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):
     named(tmp_path, *names)

@@ -296,14 +296,14 @@ def test_half_precision_makes_the_same_moves(kind, precision, scale, margins):
     coarse = open_chains(model, starts, kind, precision=precision)
     assert margins[0] < coarse.margin < margins[1]
     asked, modes = [], set()
-    refine, features = coarse.refine, coarse.compiled
+    refine, features = coarse.refine, coarse.fast_features
     coarse.refine = lambda handle, which: asked.append(len(which)) or refine(handle, which)
 
     def noted(*given):
         modes.add((torch.is_autocast_enabled("cpu"), devices.splitting))
         return features(*given)
 
-    coarse.compiled = noted
+    coarse.fast_features = noted
     record, exact = (advance(one, visits, uniforms, starts.numpy()) for one in (coarse, fine))
     assert torch.equal(fine.tokens, coarse.tokens)
     np.testing.assert_allclose(record.energies, exact.energies, rtol=1e-4)

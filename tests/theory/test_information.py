@@ -61,12 +61,12 @@ def test_a_law_without_structure_is_fitted_as_a_plain_search_does():
     assert information_by_order(p) == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.long
 def test_states_without_probability_are_allowed():
     parity = (np.indices((2, 2, 2)).sum(0) % 2) / 4.0
     assert information_by_order(parity) == pytest.approx({2: 0.0, 3: np.log(2)})
 
 
+@pytest.mark.long
 def test_all_orders_of_a_tree_of_depth_three():
     tree, states = Tree(TREE, 3), all_states(3, 8)
     p = np.exp(tree.log_probability(states))

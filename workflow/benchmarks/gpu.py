@@ -104,7 +104,7 @@ def sample_rate(steps: int = 6) -> tuple[float, float]:
 
     initial = np.random.default_rng(7).integers(0, VOCABULARY, (CHAINS, LENGTH))
     state = open_chains(model, torch.from_numpy(initial).cuda(), precision="float16")
-    state.compiled = counted(state.compiled)
+    state.fast_features = counted(state.fast_features)
     visits, uniforms = Draws(7, CHAINS, LENGTH, "left-to-right").sweeps(range(1, 2))
     # Each call begins with the energies of all chains, which belong to a sweep and not to a step.
     spent = []

@@ -28,13 +28,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         run(**given)
     except (Refusal, OSError) as error:
-        # What the config has as `key: value` is an option here, if the command has it.
+        # What the config has as `key: value` is an option here, or else of `family`.
         said = re.sub(
             "`file: ([^`]+)`" + r"(?: and `format: \w+`)?" * ("format" not in given),
             r"give \1",
             str(error),
         )
-        said = re.sub(rf"`({OPTIONS})(?=`|: \w+`):?", r"`--\1", said)
+        said = re.sub(
+            rf"`({OPTIONS})(?=`|: \w+`):?",
+            lambda key: ("`" if key[1] in given else "`manybody family ") + f"--{key[1]}",
+            said,
+        )
         print(f"manybody: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -139,7 +143,7 @@ def _share(text: str, least: float = 0.0, bounds: str = "from 0 to 1") -> float:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or not int(text):
+    if not re.fullmatch(r"\d+(_\d+)*", text) or not int(text):
         raise argparse.ArgumentTypeError(f"found {text}, expected a whole number from 1 on")
     return int(text)
 
@@ -434,7 +438,10 @@ def add_energies(commands) -> None:
         "that are not aligned are aligned to the profile of the family.",
     )
     one.add_argument(
-        "fasta", type=Path, metavar="FASTA", help="the sequences, aligned or not, as in FASTA"
+        "fasta",
+        type=Path,
+        metavar="FASTA",
+        help="the sequences, aligned or not: FASTA, or a format of `family`",
     )
     one.set_defaults(run=_writer("write_energies"))
 

@@ -70,8 +70,8 @@ class Published(Block):
         if len(listed) > len({*listed}):
             yield (
                 "files",
-                f"found {max(listed, key=listed.count)} again; expected each file in one part, "
-                f"once, or what is tested was trained on; take it away",
+                f"found {max(listed, key=listed.count)} again; expected each file once, "
+                f"in one part, so that no model is tested on what it was trained on; take it away",
             )
 
 

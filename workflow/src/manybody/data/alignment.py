@@ -48,8 +48,8 @@ AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred")  # of HH-suite
 BLANK = "\ufeff\n\t "  # around the text of a file
 REMARKS = re.compile(r"^([#;].*|[ \t]*\d+[ \t]+)", re.MULTILINE)  # also numbers before letters
-# Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths.
-ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d[\d,]*\t)")
+# Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths and counts.
+ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d[\d,]*\t\d[\d,]*\n)")
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
@@ -70,14 +70,14 @@ CONVERT = (
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
 WAYS = {
-    None: "Is it a file of sequences, and of this format?",
+    None: "Is it an alignment, and `format` right?",
     "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
     "clustal": "It looks like Clustal: `format: clustal`",
     "stockholm": "It looks like Stockholm: `format: stockholm`",
     "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
     "mega": "It looks like MEGA: export it there as FASTA, every residue written out",
     "named": "It looks like a name and a row in each line: give it the first line of Stockholm by "
-    "(echo '# STOCKHOLM 1.0'; cat '{1}') > '{1}.sto', then `file: {1}.sto` and "
+    "(echo '# STOCKHOLM 1.0'; zcat -f '{1}') > '{1}.sto', then `file: {1}.sto` and "
     "`format: stockholm`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
@@ -235,8 +235,12 @@ def columns(letters: list[str], form: str) -> list[str]:
 def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     """Names and letters, those of A3M with the inserts, and sentences on what is passed over."""
     text = read_text(path)
-    parts = [parsed(part.replace("\0", ""), form, path) for part in ANOTHER.split(text)]
-    if len({part[0][1] for part in parts}) > 1:
+    texts = [part.replace("\0", "") for part in ANOTHER.split(text) if part.strip("\0" + BLANK)]
+    parts = [parsed(part, form, path) for part in texts or [""]]
+    if (
+        max(sum(bool(row) for _, row in part) for part in parts) > 1
+        and len({part[0][1] for part in parts}) > 1
+    ):
         raise SourceError(
             f"{path} holds {len(parts)} alignments, whose first records differ; expected one; "
             "give a file with the one you mean"

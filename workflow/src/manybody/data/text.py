@@ -307,8 +307,8 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         if named not in schema.names:
             raise SourceError(
                 f"{'missing' if column is None else f'found {column}'}; expected one of the "
-                f"columns of {path}: {', '.join(schema.names)}; name one in a config, or call it "
-                f"text",
+                f"columns of {path}: {', '.join(schema.names)}; name one as `column` in a "
+                f"config, or call it text",
                 "column",
             )
         holds = schema.field(named).type

@@ -489,10 +489,22 @@ def read_contacts(
         (table["i"] != table["j"], "two different sites"),
         (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
     ]
-    own = dict(enumerate(record.upper(), start=1))
+    own = dict(enumerate(record.upper().replace("U", "T"), start=1))
     checks += [
         (
-            table[site].map(own) == [fields[names.index(f"a_{site}")] for *_, fields in rows],
+            pd.Series(
+                [
+                    own.get(place) == letter or not {own.get(place), letter}.isdisjoint("-.X?*")
+                    for place, letter in zip(
+                        table[site],
+                        (
+                            fields[names.index(f"a_{site}")].upper().replace("U", "T")
+                            for *_, fields in rows
+                        ),
+                        strict=True,
+                    )
+                ]
+            ),
             f"in A_{site} the letter of the reference record in column {site} of the alignment; "
             "renumber the sites by its columns, or take the record that they are of as the "
             "`reference`",
@@ -529,7 +541,7 @@ def read_contacts(
             "says which these are"
         )
     listing = value != "d"
-    left = [name for name in names if name not in used]
+    left = [name for name in names if name not in (*used, "a_i", "a_j")]
     said = [
         f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact",
         f"pairs that are not listed: {'not in contact' if listing else 'unknown'}",

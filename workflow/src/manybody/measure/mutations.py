@@ -100,8 +100,9 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
     other = [n for n, row in enumerate(given) if row is None or not (whole or "-" in row)]
     if other:
         if family is None:
+            odd = given.index(None) if None in given else other[0]
             raise Refusal(
-                f"{path}: record {names[other[0]]} has {len(letters[other[0]])} letters and the "
+                f"{path}: record {names[odd]} has {len(letters[odd])} letters and the "
                 f"model {model.length} columns, and there is no alignment of the family to align "
                 "it to; give the folder that `manybody family` made, or --alignment"
             )
@@ -237,13 +238,13 @@ def effects(
     text = read_text(Path(path))
     head = text.partition("\n")[0]
     try:
-        separator = max(",;\t", key=head.count)
+        separator = "\t" if "\t" in head else max(",;", key=head.count)
         rows = list(csv.reader(io.StringIO(text), delimiter=separator))
         for number, values in enumerate(rows, start=1):
             if any(values[len(rows[0]) :]):
                 raise ValueError(
                     f"line {number} has {len(values)} values, the first line {len(rows[0])} names; "
-                    "are there decimal commas?"
+                    "are there decimal commas, or commas in names that are not in quotes?"
                 )
         kinds = {"mutant": str, "DMS_score": float}
         found = pd.read_csv(
@@ -284,7 +285,7 @@ def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Seri
     A24G or, as HGVS has them, p.Ala24Gly and p.Ala24= for none, joined by colons, semicolons or
     commas."""
     single = (
-        mutants.str.replace(r"^p\.|[()[\]]", "", regex=True)
+        mutants.str.replace(r"(\w+\.\d+:)?\bp\.|[()[\]]", "", regex=True)
         .str.replace("[A-Z][a-z]{2}|del", lambda found: HGVS.get(found[0], found[0]), regex=True)
         .str.replace(r"([A-Za-z])(-?\d+)=", r"\1\2\1", regex=True)
         .str.split("[:;,]", regex=True)
@@ -326,7 +327,7 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
     inside = sum(place + best in letter for place, _ in asked)
     if best != offset and count >= FITS * inside:
         return f"{said} with --offset {best}, {count} of {inside} agree"
-    if other and len(other) <= (1 - FITS) * len(asked):
+    if other and len(asked) - len(other) >= FITS * len(asked):
         return f"{said} correct the rows of such mutants, or leave them out"
     return (
         f"{said} no offset makes them agree (best {best}: {count} of {inside}); take the sequence "

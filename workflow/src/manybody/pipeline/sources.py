@@ -119,7 +119,9 @@ class Sources:
         if around := [
             name
             for name in chain(*parts.values())
-            if results.is_relative_to(Path(os.path.expanduser(name)).resolve())
+            for folder in [Path(os.path.expanduser(name)).resolve()]
+            if results.is_relative_to(folder)
+            and not any(part.startswith(".") for part in results.relative_to(folder).parts)
         ]:
             raise ConfigError(
                 f"results: found {results}, which lies in {around[0]}, where "

@@ -40,8 +40,8 @@ FILES = [
 
 
 def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path]) -> None:
-    """`Refusal` where one of the files given is one that is about to be made, or where a file is in
-    the place of the folder of these."""
+    """`Refusal` where one of the files given is one that is about to be made, or where the folder
+    of these is a file."""
     for folder in {folder for one in made for folder in one.parents}:
         if folder.is_file():
             raise Refusal(
@@ -145,7 +145,7 @@ def use_many(
 def write_energies(
     model: str | Path, fasta: str | Path, out: Path, alignment: Path | None = None
 ) -> list[str]:
-    """Writes the energies of the sequences in a FASTA file as `out`.csv, and returns sentences on
+    """Writes the energies of the sequences in a file as `out`.csv, and returns sentences on
     them; model and alignment: as of `measure.mutations.opened`. `Refusal` says what cannot be
     used."""
     refuse_overwriting([fasta, alignment], [out.with_name(f"{out.name}.csv")])
@@ -158,7 +158,9 @@ def write_energies(
         f"{table['dropped'].sum()} residues are in no column of the model and do not count",
     ] + [
         "none has a gap, and all have as many letters as there are columns, so they were taken as "
-        "aligned; if they are not, add a record of another length: then all are aligned"
+        "aligned"
+        + "; if they are not, add a record of another length: then all are aligned"
+        * (family is not None)
     ] * bool(not lacking and (table["residues"] + table["unknown"] == found.length).all())
 
 

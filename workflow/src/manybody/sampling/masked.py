@@ -139,8 +139,9 @@ class CoarseChains(MaskedChains):
     log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9 in bfloat16
     and 2^-12 in float16. The driver asks `refine` for every ratio within `margin` nats of its
     threshold, and for those that are not finite, as numbers above 65,504 are not in float16: the
-    copies of both states in the model's own type. Proposals are drawn from one such copy too, since
-    their distribution must be that of the energy, and the energies of states are computed so.
+    copies of both states in the model's own type, on a GPU by `split_product`. Proposals are drawn
+    from one such copy too, since their distribution must be that of the energy, and the energies of
+    states are computed so.
     `margin` is `SIGMAS` times the root mean square error, measured on moves from the current states
     whenever the caches are rebuilt.
     """
@@ -149,14 +150,23 @@ class CoarseChains(MaskedChains):
     exactly = False  # whether copies are computed in the model's own type just now
 
     def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str, coarse: str):
-        self.coarse, self.compiled = getattr(torch, coarse), model.masked_features
-        if tokens.is_cuda:  # where norms and residuals, one by one, take as long as products
-            self.compiled = torch.compile(model.masked_features, dynamic=True)
+        self.coarse = getattr(torch, coarse)
+        # On a GPU norms and residuals, one by one, take as long as products.
+        self.fast_features = (
+            torch.compile(model.masked_features, dynamic=True)
+            if tokens.is_cuda
+            else model.masked_features
+        )
         super().__init__(model, tokens, energy, gauge)
 
     @property
     def copy_bytes(self) -> int:
-        return super().copy_bytes if self.exactly else self.model.about.coarse_copy_bytes
+        # On a GPU a split product has rows three times as long, beside their parts.
+        return (
+            (1 + self.tokens.is_cuda) * super().copy_bytes
+            if self.exactly
+            else self.model.about.coarse_copy_bytes
+        )
 
     def rebuild(self) -> None:
         super().rebuild()
@@ -197,9 +207,12 @@ class CoarseChains(MaskedChains):
             self.exactly = False
 
     def _features(self, *asked: Tensor) -> Tensor:
-        half = torch.autocast(self.tokens.device.type, self.coarse)
-        with tensor_cores(split=True) if self.exactly else half:
-            return self.compiled(*asked).to(next(self.model.parameters()).dtype)
+        with (
+            tensor_cores(split=True)
+            if self.exactly
+            else torch.autocast(self.tokens.device.type, self.coarse)
+        ):
+            return self.fast_features(*asked).to(next(self.model.parameters()).dtype)
 
 
 def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:

@@ -136,7 +136,9 @@ class _Learning:
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
         self.history: list[float] = []
         given = dict(tokens=tokens, weights=weights, fields=model.fields, couplings=model.couplings)
-        tensors = {name: torch.tensor(np.ascontiguousarray(array)) for name, array in given.items()}
+        tensors = {
+            name: torch.from_numpy(np.require(array, None, "CW")) for name, array in given.items()
+        }
         self.resume = Resume(out / "resume", {"settings": settings, "data": digest("", tensors)})
 
     def _stream(self, *key: int) -> np.random.SeedSequence:

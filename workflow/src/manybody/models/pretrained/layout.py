@@ -38,14 +38,14 @@ NOT_ONE = {
     "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
 }
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
-# Types of the keys of config.json that are read here, where they are given
+# Types of the keys of config.json that are read here, where they are given.
 TYPES = {
-    "architectures": list,
+    "architectures": list | str,
     "auto_map": dict,
     "model_type": str,
     "quantization_config": dict,
     "text_config": dict,
-    "vocab_size": int,
+    "vocab_size": int | float,
 }
 # Keys of config.json that say how a file was made or read, not what the model is.
 BOOKKEEPING = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
@@ -94,7 +94,7 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             f"layout; {how_to_save(names, origin)}",
             "weights",
         )
-    shards = [name for name in names if re.match(r"model-.*\.safetensors$", name)]
+    shards = [name for name in names if re.match(r"model-\d+-of-\d+\.safetensors$", name)]
     if shards and names >= {WHOLE, INDEX}:
         raise Refusal(
             f"found {origin}, which has both {WHOLE} and {INDEX} with {min(shards)}, which may be "
@@ -174,15 +174,15 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     `Refusal` where that class is for something else or does not show, where transformers has none
     for the objective, for code beside the weights, and for weights that are no plain numbers.
     """
-    if wrong := [
-        key
-        for key, kind in TYPES.items()
-        if not isinstance(config, dict) or not isinstance(config.get(key), kind | None)
-    ]:
+    if wrong := (
+        [key for key, kind in TYPES.items() if not isinstance(config.get(key), kind | None)]
+        if isinstance(config, dict)
+        else [f"no keys, but {config!r:.40}"]
+    ):
         raise CheckpointError(
-            f"found {origin}, whose config.json has no {TYPES[wrong[0]].__name__} under "
-            f"{wrong[0]}; expected it as save_pretrained writes it; correct it there, or copy the "
-            f"file again",
+            f"found {origin}, whose config.json has {wrong[0]}"
+            f"{f': {config[wrong[0]]!r:.40}' * isinstance(config, dict)}; expected it as "
+            f"save_pretrained writes it; correct it there, or copy the file again",
             "weights",
         )
     from transformers.models.auto import modeling_auto

@@ -256,9 +256,9 @@ class Pretrained(Model):
                 )
             }:
                 raise layout.CheckpointError(
-                    f"{len(packed)} weights, such as {min(packed)}, are whole or scaled numbers "
-                    f"({packed[min(packed)]}), as of a quantised model; expected plain ones; "
-                    f"name the model that it was made of, or dequantise it"
+                    f"{len(packed)} weights, such as {min(packed)}, are whole numbers, or have "
+                    f"scales apart ({packed[min(packed)]}), as of a quantised model; expected "
+                    f"plain ones; name the model that it was made of, or dequantise it"
                 )
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
@@ -285,14 +285,16 @@ class Pretrained(Model):
                     "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER other "
                     "--safe_serialization), and name that folder"
                     if any(0 in part[1] for part in whole.tensors.values())
-                    else "save it from the class that it was trained as, or set "
-                    "tie_word_embeddings in its config.json if its head is its embedding"
+                    else "save it from the class that it was trained as, correct the sizes in its "
+                    "config.json, or set tie_word_embeddings there if its head is its embedding"
                 )
                 raise layout.CheckpointError(
                     f"{len(wrong)} tensors of {type(library).__name__} are missing or "
-                    f"have another shape, such as {min(wrong)}, where the checkpoint has "
-                    f"{min(found['unexpected_keys'], default=min(whole.tensors, default='none'))}; "
-                    f"expected all of them; {way}"
+                    f"have another shape, such as {min(wrong)}"
+                    + "".join(
+                        f", and {n} is not used" for n in sorted(found["unexpected_keys"])[:1]
+                    )
+                    + f"; expected all of them; {way}"
                 )
             unused = [
                 name

@@ -28,11 +28,11 @@ from manybody.models.pretrained import layout
 
 STEP = re.compile(  # how a name ends that says a step, or a thousand of them
     r"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+)$"
-    r"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)k$"
+    r"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]$"
 )
-NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+k?$")
-# Numbers before that: those of a run tell runs apart, others may count epochs.
-COUNT = re.compile(r"((?:run|seed|trial|fold|version)[-_=]?)?[\d.]+", re.IGNORECASE)
+NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?$")
+# Numbers before that: those of a run tell runs apart, others may be epochs or dates.
+NUMBER = re.compile(r"((?:run|seed|trial|fold|version)[-_=]?\d{1,3}(?!\d))|[\d.]+", re.IGNORECASE)
 COMMIT = re.compile(r"[0-9a-f]{40}$")
 REVISION = re.compile(r".*?(?<![0-9a-f])(?:(\d+)|(\d+)k)$")  # how one ends that says a step
 KEPT = 2  # checkpoints of a repository that stay on disk
@@ -101,7 +101,7 @@ def found(
                 "weights",
             )
         runs = {
-            COUNT.sub(lambda found: found[0] if found[1] else "*", NAMED.sub("", name)): name
+            NUMBER.sub(lambda found: found[1] or "*", NAMED.sub("", name)): name
             for name in (path.name for path in inner)
         }
         if len(runs) > 1:
@@ -158,8 +158,8 @@ def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) ->
     new = [name for name in new if not COMMIT.match(name)]
     there = download.references(repository) if new else {}
     if isinstance(asked, str):
-        ends = re.compile(re.escape(asked) + r"[-_]?(\d+)$")
-        ended = sorted(filter(ends.match, there), key=lambda name: int(ends.match(name)[1]))
+        ends = re.compile(re.escape(asked) + r"[-_]?\d+k?$")
+        ended = sorted(filter(ends.match, there), key=lambda name: _steps([name], True)[0])
         asked = ended or [asked]
     if missing := [name for name in asked if name not in known | there and not COMMIT.match(name)]:
         raise Refusal(
