@@ -22,7 +22,9 @@ def test_file_names_are_not_executed_by_jobs(tmp_path):
         (folder / name).write_text("".join(f"{name} document {i}\n" for i in range(40)))
     corpus = {"kind": "file", "files": [f"{folder.name}/{name}" for name in names]}
     corpus |= {"boundary": "line", "split": {"train": 0.8, "validation": 0.1, "test": 0.1}}
-    overlay = yaml.safe_dump({"corpora": {"letters": corpus}})
+    overlay = yaml.safe_dump(
+        {"corpora": {"letters": corpus}, "sources": {"docs": {"corpus": "letters"}}}
+    )
     Pipeline(tmp_path, overlay, ["corpora/letters/train.parquet"]).run()
     assert (tmp_path / "results/tiny/corpora/letters/train.parquet").is_file()
     assert not [found for found in tmp_path.rglob("*") if found.name == "pwned"]
