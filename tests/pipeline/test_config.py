@@ -112,7 +112,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
                 "revision": "0" * 40,
                 "files": {"train": ["a"], "validation": ["b"], "test": ["a"]},
             },
-            ["corpora.twice.files: found a again; expected each file in one part"],
+            ["corpora.twice.files: found a again; expected each file once"],
         ),
         ("corpora.pydocs.seed", 10**38, ["corpora.pydocs.seed", "below 1e+38"]),
         ("sources.docs.length", 1, ["sources.docs.length", "1"]),
