@@ -180,6 +180,10 @@ WRITTEN = {  # format, text, rows, and what is said
     ),
     "lengths after an empty line": ("a3m", "\n#4\t1\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, "over: 1"),
     "a remark between records": ("a3m", ">a/7-8\nACEF\n#2\tx\n>b\nAC*F\n", ROWS, "over: 1"),
+    "NUL bytes between records and at the end": (
+        "a3m", ">a/7-8\nACEF\n>b\nAC*F\n\0>c\nAC-F\n>d\nACEF\n\0",
+        [*ROWS, ("c", "AC-F"), ("d", "ACEF")], "NUL bytes passed over: 2",
+    ),
     "two searches of one query": (
         "a3m", "#4\t1\n>a\nACEF\n>b\nACcEF\n\0#4\t1\n>a\nACEF\n",
         [("a", "ACEF"), ("b", "ACEF"), ("a", "ACEF")], r"NUL bytes passed over: 1; .*: a \(2\)",
@@ -240,8 +244,8 @@ REFUSED = {
         "# STOCKHOLM 1.0\na AC\nb AC\n//\n" * 2, dict(format="stockholm"), "2 alignments"
     ),
     "several queries": (
-        ">a\nACD\n>b\nACE\n\0>c\nACF\n>d\nACE\n\0", dict(format="a3m"),
-        "holds 2 alignments, whose first records differ",
+        ">a\nACD\n>b\nACE\n\0>c\nAF\n>d\nAE\n\0", dict(format="a3m"),
+        "holds 2 alignments, whose first records differ in length",
     ),
     "several queries of ColabFold": (
         "#3\t1\n>a\nACD\n>b\nACE\n#2\t1\n>c\nAC\n>d\nAC\n", dict(format="a3m"), "2 alignments",

@@ -239,11 +239,11 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     parts = [parsed(part, form, path) for part in texts or [""]]
     if (
         max(sum(bool(row) for _, row in part) for part in parts) > 1
-        and len({part[0][1] for part in parts}) > 1
+        and len({len(columns([part[0][1]], form)[0]) for part in parts}) > 1
     ):
         raise SourceError(
-            f"{path} holds {len(parts)} alignments, whose first records differ; expected one; "
-            "give a file with the one you mean"
+            f"{path} holds {len(parts)} alignments, whose first records differ in length; expected "
+            "one; give a file with the one you mean"
         )
     read = [record for part in parts for record in part]
     # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
