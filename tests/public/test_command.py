@@ -43,6 +43,10 @@ CASES = {
         lambda f: (f / "letters.txt").write_text("the " * 3000),
         "makes 1 different sequences of 12 tokens; expected at least 4; give a longer text",
     ),
+    "a config that is a list": (
+        lambda f: (f / "bert/config.json").write_text("[1, 2]"),
+        "config.json has no keys, but [1, 2]; expected it as save_pretrained writes it",
+    ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
     "HTML": (
         lambda f: (f / "letters.txt").write_text("\ufeff<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),

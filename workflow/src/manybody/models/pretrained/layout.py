@@ -175,14 +175,17 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     for the objective, for code beside the weights, and for weights that are no plain numbers.
     """
     if wrong := (
-        [key for key, kind in TYPES.items() if not isinstance(config.get(key), kind | None)]
+        [
+            f"{key}: {config[key]!r:.40}"
+            for key, kind in TYPES.items()
+            if not isinstance(config.get(key), kind | None)
+        ]
         if isinstance(config, dict)
         else [f"no keys, but {config!r:.40}"]
     ):
         raise CheckpointError(
-            f"found {origin}, whose config.json has {wrong[0]}"
-            f"{f': {config[wrong[0]]!r:.40}' * isinstance(config, dict)}; expected it as "
-            f"save_pretrained writes it; correct it there, or copy the file again",
+            f"found {origin}, whose config.json has {wrong[0]}; expected it as save_pretrained "
+            f"writes it; correct it there, or copy the file again",
             "weights",
         )
     from transformers.models.auto import modeling_auto
