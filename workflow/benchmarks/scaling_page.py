@@ -1,12 +1,11 @@
-"""The picture and the table of `scaling` in docs/benchmarks.md, made of its rows.
+"""The page docs/scaling.md and its picture, made of the rows of `scaling`.
 
     PYTHONPATH=workflow/src:workflow python -m benchmarks.scaling_page ROWS
 
 copies the file of rows ROWS, results/benchmarks/scaling.csv, to docs/gallery/scaling.csv, draws
-docs/gallery/scaling.png, names the commit in docs/gallery/runs.csv, and writes the table anew.
+docs/gallery/scaling.png, names the commit in docs/gallery/runs.csv, and writes the page.
 """
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,8 +14,23 @@ import pandas as pd
 from manybody.papers import style
 from manybody.report.provenance import commit
 
-PAGE, GALLERY = Path("docs/benchmarks.md"), Path("docs/gallery")
-HEAD = "| stage | exponents: measured (counted) | GiB |\n| --- | --- | --- |\n"
+PAGE, GALLERY = Path("docs/scaling.md"), Path("docs/gallery")
+HEAD = """# How cost grows
+
+![Time of each stage against size: points, measured; lines, counted](gallery/scaling.png)
+
+Each stage at four sizes, on one thread: the exponent of its processor time with the error of the
+fit, in brackets that of the operations counted in
+[`scaling_stages.py`](../workflow/benchmarks/scaling_stages.py), and the peak memory of its process.
+L length, |V| vocabulary, n layers, C chains, N sequences or a batch of them, d width; clones take a
+sweep, which adds one to the exponent of L; GAMP has D inputs and α D samples. A note explains each
+difference above 0.2. All points: [`scaling.csv`](gallery/scaling.csv).
+
+`benchmarks/scaling_page.py` in `workflow` writes this page.
+
+| stage | exponents: measured (counted) | GiB |
+| --- | --- | --- |
+"""
 SIGNS = {
     "length": "L", "vocabulary": "|V|", "layers": "n", "chains": "C", "sequences": "N",
     "width": "d", "size": "D", "samples": "α",
@@ -24,8 +38,8 @@ SIGNS = {
 COLUMNS, COLOURS = 4, [*style.ORDERS.values(), style.UNBOUNDED]
 
 
-def table(rows: pd.DataFrame) -> str:
-    """A row a stage, with the memory of its largest process, and the reasons below."""
+def text(rows: pd.DataFrame) -> str:
+    """The page: a row a stage, with the memory of its largest process, and the reasons below."""
     lines, reasons = [], {}
     for stage, points in rows.groupby("stage", sort=False):
         found = []
@@ -37,7 +51,7 @@ def table(rows: pd.DataFrame) -> str:
         cells = stage, "; ".join(found), f"{points['MiB'].max() / 1024:.1f}"
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     notes = "\n".join(f"{number}. {reason}" for reason, number in reasons.items())
-    return HEAD + "\n".join(lines) + "\n\n" + notes
+    return HEAD + "\n".join(lines) + "\n\n" + notes + "\n"
 
 
 @style.in_house_style
@@ -72,20 +86,14 @@ def draw(rows: pd.DataFrame):
 
 def write(source: str | Path, root: Path) -> None:
     """Copies, draws and writes in a repository what follows from the rows in `source`."""
-    gallery, page = root / GALLERY, root / PAGE
+    gallery = root / GALLERY
     (gallery / "scaling.csv").write_bytes(Path(source).read_bytes())
     rows = pd.read_csv(source, keep_default_na=False)
     draw(rows).savefig(gallery / "scaling.png", dpi=200, metadata={"Software": None})
     runs = pd.read_csv(gallery / "runs.csv", index_col="picture")
     runs.loc["scaling.png"] = "benchmarks scaling", commit(root)
     runs.sort_index().to_csv(gallery / "runs.csv")
-    page.write_text(filled(page.read_text(encoding="utf-8"), rows), encoding="utf-8")
-
-
-def filled(text: str, rows: pd.DataFrame) -> str:
-    """The page with the table between its marks."""
-    marks = re.compile(r"(?<=<!-- scaling -->\n).*(?=\n<!-- end of scaling -->)", re.DOTALL)
-    return marks.sub(lambda _: table(rows), text)
+    (root / PAGE).write_text(text(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
