@@ -234,7 +234,7 @@ def test_a_theory_is_counted_in_realisations_or_epochs(monkeypatch, entry, count
     assert seen[0] == counted
     key = next((key for key in ("epochs", "realisations") if key in entry), None)
     alone = {"runs": 1} if "runs" in entry else {}
-    assert seen[1] == {**entry, **alone, "threads": 1} | {key or "realisations": 2}
+    assert seen[1] == {**entry, **alone, "threads": 4} | {key or "realisations": 2}
 
 
 @pytest.mark.parametrize("key", ["scrambles", "iterations"])

@@ -449,8 +449,9 @@ class Prices:
         return files
 
     def _compute_theory(self, gpu: bool, theory: str) -> float:
-        """Realisations, or the epochs of all runs, are counted up; the rest is done whole."""
-        entry, counted = {**self.config["theory"][theory], "threads": 1}, "realisations"
+        """Realisations, or the epochs of all runs, are counted up; the rest is done whole. On the
+        job's threads, which slow each other down."""
+        entry, counted = dict(self.config["theory"][theory]), "realisations"
         if {"scrambles", "iterations"} & entry.keys():
             raise Unsized("iterations until it converges")
         compute, runs = self._module(f"theory/{theory}").compute, entry.get("runs", 1)
