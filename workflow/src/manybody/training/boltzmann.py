@@ -44,6 +44,7 @@ LEAST = 1.01  # effective sequences
 SLACK = 0.05  # in the slope, when a test is tried: chains that began of late lower it
 STALLED, RISE = 50, 1e-3  # updates over which the Pearson correlation must still rise, by how much
 SAVED = 20  # updates between two saved states
+SMALL = 1e-3  # singular values of A or V, over the largest, that count as zero
 
 
 class Fitted(NamedTuple):
@@ -198,19 +199,26 @@ class _Learning:
         return Fitted(float(shared / both), float(shared / spread))
 
     def _step_factors(self, moved: np.ndarray) -> None:
-        """Moves A and V where `step` would move J by `moved`, by the chain rule: the gradient by
-        A^h_ij goes as sum_ab G_ij(a, b) V^h_ab, G that by J, and is divided by |V^h|^2."""
-        wanted, damping = self.couplings + moved, DAMPING * self.variance
-        first, second = np.triu_indices(self.length, 1)
-        varied = self.sites * (1 - self.sites)
-        weights = varied[first][:, :, None] * varied[second][:, None, :] + damping
-        gradient = of_pairs(moved * weights, self.length) / (self.variance + damping)
-        attention, values = self.form.parts(self.factors)
-        of_attention = np.einsum("ijab,hab->hij", gradient, values, optimize=True)
-        of_values = np.einsum("ijab,hij->hab", gradient, attention, optimize=True)
-        of_values /= np.square(attention).sum(axis=(1, 2), keepdims=True)
-        attention += of_attention / np.square(values).sum(axis=(1, 2), keepdims=True)
-        values += of_values
+        """Moves A and V in turn, where `step` would move J by `moved`.
+
+        As matrices J = A^T V, with a row for each (i, j); G is the gradient by J. A moves by
+        s G V^+, so that J moves by s D, D = G V^+ V; s is for each row where the quadratic form
+        whose minimum `moved` is, of the weights w, is least: s = G.D / D.wD. V is moved likewise.
+        Both at once would add a product of two changes, which is large for heads that are small.
+        """
+        wanted, varied = self.couplings + moved, self.sites * (1 - self.sites)
+        weights = np.einsum("ia,jb->ijab", varied, varied) + DAMPING * self.variance
+        weights = weights.reshape(self.length**2, -1)
+        gradient = weights * of_pairs(moved, self.length).reshape(weights.shape)
+        part, other = self.form.parts(self.factors)
+        if self.done % 2:
+            part, other, gradient, weights = other, part, gradient.T, weights.T
+        other = other.reshape(len(other), -1)
+        change = gradient @ np.linalg.pinv(other, SMALL)
+        along = change @ other
+        curved = (weights * along**2).sum(axis=1)
+        change *= ((gradient * along).sum(axis=1) / np.maximum(curved, 1e-30))[:, None]
+        part += change.T.reshape(part.shape)
         self._set_couplings(wanted)
 
     def _set_couplings(self, wanted: np.ndarray) -> None:
