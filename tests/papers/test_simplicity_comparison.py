@@ -9,8 +9,8 @@ import pytest
 from planted_clones import CHAINS, GENERATORS, STEPS, TARGETS, fall, generators, losses
 from planted_losses import clone
 
+from manybody.measure.saturation import Times, read_times
 from manybody.papers.claims import above, margin
-from manybody.papers.saturation import Times, read_times
 from manybody.papers.simplicity import comparison
 from manybody.papers.simplicity.comparison import BOUND
 from manybody.papers.simplicity.students import Evaluated

@@ -8,10 +8,10 @@ import planted_losses as planted
 import pytest
 from planted_losses import BERT, BLOCK, STEPS, TARGETS, clone, factored
 
+from manybody.measure.saturation import saturations
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import margin
-from manybody.papers.saturation import saturations
 from manybody.papers.simplicity import fig1, fig4, fig4_paper, fig5, learning
 
 FEW = {key: BLOCK[key] for key in ("evaluation", "ladder", "control", "late_steps")}

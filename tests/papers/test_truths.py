@@ -9,9 +9,9 @@ import pytest
 from planted_truths import CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
+from manybody.measure.saturation import SATURATION, Times
 from manybody.papers import style
 from manybody.papers.claims import above
-from manybody.papers.saturation import SATURATION, Times
 from manybody.papers.simplicity import truths
 
 

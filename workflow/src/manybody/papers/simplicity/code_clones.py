@@ -12,8 +12,8 @@ from manybody.io.manifest import Manifest
 from manybody.io.options import Block, Seed, key, refers
 from manybody.io.sequences import Sequences
 from manybody.measure.intervals import margin
+from manybody.measure.saturation import SATURATION, log_times
 from manybody.papers import claims as records, inputs as needed, readings, style
-from manybody.papers.saturation import SATURATION, log_times
 
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds

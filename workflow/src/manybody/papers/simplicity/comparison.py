@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
 from manybody.papers import claims as records, readings
-from manybody.papers.saturation import SATURATION, Times, read_times
 from manybody.papers.simplicity.students import Evaluated
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference

@@ -7,9 +7,9 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import Condition, given, key, other_than, refers
+from manybody.measure.saturation import SATURATION, saturations
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
-from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning, students
 from manybody.papers.simplicity.students import Evaluated, StudentInputs as Inputs, Target, Targets
 

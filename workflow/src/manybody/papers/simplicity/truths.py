@@ -18,11 +18,11 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Text, different, key, refers
+from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.saturation import SATURATION, Times, read_times
 from manybody.papers.simplicity import comparison, spectra, students
 
 STEPS = [10**power for power in range(7)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from manybody.papers.saturation import log_times, saturation
+from manybody.measure.saturation import log_times, saturation
 
 STEPS = [0, 100, 200, 400, 800]
 
