@@ -7,9 +7,9 @@ import pandas as pd
 import planted_multi_index as planted
 import pytest
 
+from manybody.measure.intervals import Value
 from manybody.papers import readings, style
 from manybody.papers.multi_index import curves, fig1, fig2, fig3, public
-from manybody.papers.readings import Value
 
 # What planted tables say: the public numbers where those agree with each other.
 VERDICTS = {
@@ -287,3 +287,9 @@ def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):
     assert {"Q11 public", "Q11, V + 0.001", "Q11, no regulariser"} <= set(frame["series"])
     frame = planted.of("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3)).drawn
     assert "Q11 public" not in set(frame["series"])
+
+
+def test_an_entry_s_departure_names_the_key():
+    assert readings.departure({"skip": 1.0, "init": "random"}, skip=1, init="random") == ""
+    assert readings.departure({"skip": 2.0}, skip=1) == "skip is 2.0, 1 is needed"
+    assert readings.departure({}, activation="softmax") == "activation is None, softmax is needed"

@@ -259,32 +259,6 @@ def test_the_logistic_claims_follow_the_place_of_the_peak(computed, ridges, shif
         assert found["logistic-peak"].value == value
 
 
-def test_places_on_a_curve_lie_between_its_points():
-    sizes = np.array([2.0, 10, 30, 50, 100, 300])
-    loss = np.exp(3 - 0.5 * np.log(sizes / 41) ** 2)
-    assert fig3.peak(sizes, loss) == pytest.approx(41, rel=1e-9)
-    assert math.isnan(fig3.peak(sizes, sizes))
-    assert fig3.crossing(sizes, np.log(sizes), math.log(41)) == pytest.approx(41, rel=1e-9)
-    assert math.isnan(fig3.crossing(sizes, sizes, 1.0))
-    assert math.isnan(fig3.crossing(sizes, sizes, 300.0))
-    losses = pd.DataFrame([loss, loss * 1.1, loss * 0.8], columns=sizes)
-    found = fig3._placed("peak", losses, fig3.peak, (28.0, 60.0))
-    assert (found.value, found.runs) == (pytest.approx(41, rel=1e-9), 3)
-    assert found.error == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_error_of_a_place_is_that_of_realisations_drawn_again():
-    """Peaks at 35 and 47 in log M: the peak of the mean lies between, with their sd over root n."""
-    sizes = np.geomspace(10, 200, 60)
-    places = [35.0, 47.0] * 8
-    losses = pd.DataFrame(
-        [np.exp(1 - 0.5 * np.log(sizes / place) ** 2) for place in places], columns=sizes
-    )
-    found = fig3._placed("peak", losses, fig3.peak, (28.0, 60.0))
-    assert found.error == pytest.approx(6 / math.sqrt(16), rel=0.15)
-    assert found.runs == 16
-
-
 def test_the_frame_of_figure_3_holds_the_curve_up_to_its_edges():
     """Losses at alpha 1 to 4, so the frame goes from 2/3 to 6; the curve has points at both."""
     edges, outside = [1 / 1.5, 6.0], [0.5, 7.0]

@@ -1,9 +1,37 @@
-"""Intervals of measured values, and the answer that an interval gives."""
+"""Means over runs with their errors, intervals, and the answer that an interval gives."""
 
 import math
+from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
+
+import numpy as np
 
 ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
+MEDIAN = math.sqrt(math.pi / 2)  # error of a median over that of a mean, normal distribution
+
+
+class Value(NamedTuple):
+    """A number, its standard error (NaN: none) and how many independent values that error was
+    estimated from (None: very many, or the number is exact)."""
+
+    value: float
+    error: float = math.nan
+    runs: float | None = None
+
+
+def mean(values: Iterable[float]) -> Value:
+    """Mean and standard error; the error of one value is not known."""
+    values = np.asarray(list(values), float)
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Value(float(values.mean()) if len(values) else math.nan, error, len(values))
+
+
+def median(values: Iterable[float]) -> Value:
+    """Median and its standard error, that of a normal distribution's."""
+    values = np.asarray(list(values), float)
+    _, error, runs = mean(values)
+    return Value(float(np.median(values)), MEDIAN * error, runs)
 
 
 def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:

@@ -17,8 +17,7 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from manybody.io.atomic import ArtifactError, atomic
-from manybody.measure.intervals import ERRORS, margin
-from manybody.papers.readings import mean
+from manybody.measure.intervals import ERRORS, margin, mean
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
 STRICT = 3.0  # standard errors, of differences over sequences

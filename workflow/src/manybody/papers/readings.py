@@ -1,4 +1,4 @@
-"""Tables of theory, of curves and of training runs as figures read them, and means over runs.
+"""Tables of theory, of curves and of training runs as figures read them.
 
 A table knows its quantities by series; a quantity that an entry did not ask for is an empty frame.
 """
@@ -6,25 +6,15 @@ A table knows its quantities by series; a quantity that an entry did not ask for
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.measure.intervals import Value
 
 SAME = 1e-6  # relative difference of two x that are meant to be equal
 SMALLEST = 1e-12  # the same, absolute, at 0
-MEDIAN = math.sqrt(math.pi / 2)  # error of a median over that of a mean, normal distribution
-
-
-class Value(NamedTuple):
-    """A number, its standard error (NaN: none) and how many independent values that error was
-    estimated from (None: very many, or the number is exact)."""
-
-    value: float
-    error: float = math.nan
-    runs: float | None = None
 
 
 class Table:
@@ -86,44 +76,12 @@ def matrix(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.pivot(index="seed", columns="x", values="y")
 
 
-def mean(values: Iterable[float]) -> Value:
-    """Mean and standard error; the error of one value is not known."""
-    values = np.asarray(list(values), float)
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return Value(float(values.mean()) if len(values) else math.nan, error, len(values))
-
-
-def median(values: Iterable[float]) -> Value:
-    """Median and its standard error, that of a normal distribution's."""
-    values = np.asarray(list(values), float)
-    _, error, runs = mean(values)
-    return Value(float(np.median(values)), MEDIAN * error, runs)
-
-
 def departure(entry: dict, **needed) -> str:
     """Says where an entry is not the one at which numbers were measured; empty where it is."""
     for key, value in needed.items():
         if entry.get(key) != value:
             return f"{key} is {entry.get(key)}, {value} is needed"
     return ""
-
-
-def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> float:
-    """The x at which a curve first passes a level, on straight lines; NaN if it never does."""
-    x, y = np.asarray(list(x), float), np.asarray(list(y), float)
-    above = np.flatnonzero(y >= level)
-    if not len(above):
-        return math.nan
-    around = slice(max(above[0] - 1, 0), above[0] + 1)
-    return float(np.interp(level, y[around], x[around]))
-
-
-def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
-    """The x at which each run first passes a level, by run; NaN if it never does. In order of x."""
-    return pd.Series(
-        {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},
-        dtype=float,
-    )
 
 
 @dataclass

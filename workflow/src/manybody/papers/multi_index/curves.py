@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
+from manybody.measure.crossings import crossings
+from manybody.measure.intervals import Value
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.inputs import Theory
-from manybody.papers.readings import Table, Value, crossings, departure, is_in
+from manybody.papers.readings import Table, departure, is_in
 
 KIND = "multi-index-"
 LAYERS = (1, 2)

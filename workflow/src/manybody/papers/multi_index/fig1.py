@@ -10,12 +10,13 @@ import pandas as pd
 
 from manybody.io import options
 from manybody.io.options import key, refers
+from manybody.measure.intervals import Value, mean
 from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, channel, sampled
-from manybody.papers.readings import Table, Value
+from manybody.papers.readings import Table
 
 CHANNELS = {"regularised": {}, "state_evolution": curves.LIGHT}
 FORCED = ("both layers", "layer 2 only")
@@ -66,7 +67,7 @@ def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
     rows = []
     for series in sorted(runs.series("cosine 1"), key=float):
         values = curves.last(runs, quantity, series)
-        value, error, _ = readings.mean(values**2 if quantity.startswith("cosine") else values)
+        value, error, _ = mean(values**2 if quantity.startswith("cosine") else values)
         of = f"{name}, {curves.FAILED}" if len(runs.failed(series)) else name
         rows.append((of, 0, float(series), value, error))
     return [pd.DataFrame(rows, columns=["series", "seed", "x", "y", "y_err"])]
@@ -132,7 +133,7 @@ def converged_mean(table: Table, quantity: str, alpha: float) -> Value | None:
         converged = table.get("converged", series).set_index("seed")["y"] == 1
         enough = converged.sum() >= min(2, len(converged))
         if math.isclose(float(series), alpha) and enough:
-            return readings.mean(curves.last(table, quantity, series)[converged].abs())
+            return mean(curves.last(table, quantity, series)[converged].abs())
     return None
 
 

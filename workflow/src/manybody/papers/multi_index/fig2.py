@@ -9,6 +9,8 @@ import pandas as pd
 
 from manybody.io import options
 from manybody.io.options import key, refers
+from manybody.measure.crossings import crossings
+from manybody.measure.intervals import median
 from manybody.papers import claims as records, readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
@@ -79,12 +81,12 @@ def _public_descent(table: Table) -> list[Comparison]:
         for level, epoch in places.items():
             true = level / public.NORMS[layer]
             label = f"SGD: median epoch at which cosine {layer} passes {true:.3f}"
-            times = readings.crossings(table.get(f"cosine {layer}"), true)
-            median = float(times.fillna(math.inf).median())
-            if math.isinf(median):
+            times = crossings(table.get(f"cosine {layer}"), true)
+            middle = float(times.fillna(math.inf).median())
+            if math.isinf(middle):
                 found.append(records.unusable(label, "half of the runs or fewer pass it"))
                 continue
-            value = readings.median(times.dropna())._replace(value=median)
+            value = median(times.dropna())._replace(value=middle)
             found.append(curves.near(label, value, epoch, EPOCH_SHARE * epoch))
     return found
 

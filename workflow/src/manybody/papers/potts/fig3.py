@@ -15,6 +15,7 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import key, refers
+from manybody.measure import crossings
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve, Theory
@@ -26,7 +27,6 @@ RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the l
 WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
-RESAMPLES = 1000  # of the realisations, for errors of places
 STATEMENTS = {
     "square-peak": "The square loss peaks at as many samples as unknowns",
     "square-start": "The square loss does not decay at first",
@@ -177,12 +177,13 @@ def _comparisons(tables: Tables) -> dict[str, list[records.Comparison]]:
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
     places, edges, left = [], [], []
     for fits in weak:
-        places.append(_placed(f"{fits.name}: M of the peak", fits.test, peak, tables.window))
+        label = f"{fits.name}: M of the peak"
+        places.append(_placed(label, fits.test, crossings.peak, tables.window))
         for edge in fits.test.columns[[0, -1]]:
             label = f"{fits.name}: loss of the peak less that at M = {edge:g}"
             edges.append(above_zero(label, fits.heights - fits.test[edge]))
     for fits in weak[:1]:
-        passed = partial(crossing, threshold=LEFT_ZERO * tables.optimum)
+        passed = partial(crossings.last_crossing, threshold=LEFT_ZERO * tables.optimum)
         label = f"{fits.name}: M at which the training loss passes "
         label += f"{LEFT_ZERO * tables.optimum:.3g}, {LEFT_ZERO:.0%} of the optimum"
         left.append(_placed(label, fits.train, passed, tables.window))
@@ -206,42 +207,9 @@ def _comparisons(tables: Tables) -> dict[str, list[records.Comparison]]:
 def _placed(
     label: str, losses: pd.DataFrame, place: Callable, window: tuple[float, float]
 ) -> records.Comparison:
-    """A place on the curve of mean losses, with its error: realisations drawn with repetition.
-
-    A place that is not there is infinite, which lies outside of the window.
-    """
-    generator = np.random.default_rng(0)
-    sizes, values = losses.columns.to_numpy(float), losses.to_numpy()
-    found = place(sizes, values.mean(axis=0))
-    if math.isnan(found):
-        return records.Comparison(label, math.inf, 0.0, window)
-    draws = generator.integers(len(values), size=(RESAMPLES, len(values)))
-    places = [place(sizes, drawn) for drawn in values[draws].mean(axis=1)]
-    error = float(np.std(places, ddof=1))
-    return records.Comparison(label, found, error, window, runs=len(values))
-
-
-def peak(sizes: np.ndarray, losses: np.ndarray) -> float:
-    """M of the highest mean loss; NaN at either end of the grid.
-
-    It is that of the parabola, in logarithms, through the highest point and its neighbours.
-    """
-    place = int(losses.argmax())
-    if not 0 < place < len(losses) - 1:
-        return math.nan
-    near = slice(place - 1, place + 2)
-    centre = math.log(sizes[place])
-    bend, slope, _ = np.polyfit(np.log(sizes[near]) - centre, np.log(losses[near]), 2)
-    return math.exp(centre - slope / (2 * bend))
-
-
-def crossing(sizes: np.ndarray, losses: np.ndarray, threshold: float) -> float:
-    """M from which the mean loss stays above a threshold, between points linear in log M."""
-    below = np.flatnonzero(losses <= threshold)
-    if not len(below) or below[-1] == len(losses) - 1:
-        return math.nan
-    pair = slice(below[-1], below[-1] + 2)
-    return math.exp(np.interp(threshold, losses[pair], np.log(sizes[pair])))
+    """A place on the curve of mean losses; infinite, outside of the window, where it is not."""
+    found = crossings.of_mean(losses, place)
+    return records.Comparison(label, found.value, found.error, window, runs=found.runs)
 
 
 @style.in_house_style

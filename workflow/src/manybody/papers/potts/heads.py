@@ -11,10 +11,11 @@ import numpy as np
 
 from manybody.io.options import Block as Options, Count, Text, key, refers
 from manybody.measure import contacts as measured
+from manybody.measure.intervals import mean
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, Trained
 from manybody.papers.potts import contacts
-from manybody.papers.readings import mean, read_run
+from manybody.papers.readings import read_run
 from manybody.papers.style import points
 
 FEW = 8  # heads at most that count as few

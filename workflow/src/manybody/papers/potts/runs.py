@@ -12,10 +12,10 @@ from manybody import models
 from manybody.data.gauge import CouplingError, coupling_error
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
+from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, saturation
 from manybody.papers import readings
 from manybody.papers.claims import STRICT, Comparison, over_seeds
-from manybody.papers.readings import mean
 from manybody.papers.style import points
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words

@@ -11,9 +11,10 @@ from manybody.io import tables as stored
 from manybody.io.manifest import Manifest
 from manybody.io.options import Block, Seed, key, refers
 from manybody.io.sequences import Sequences
+from manybody.measure import intervals
 from manybody.measure.intervals import margin
 from manybody.measure.saturation import SATURATION, log_times
-from manybody.papers import claims as records, inputs as needed, readings, style
+from manybody.papers import claims as records, inputs as needed, style
 
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
@@ -98,7 +99,7 @@ def predicted_and_seen(
             _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
             for shares in halves.values()
         ]
-        mean, error, count = readings.mean(told)
+        mean, error, count = intervals.mean(told)
         half = margin(error * math.sqrt(1 + count / len(others)), count)
         found[name] = Saturation(mean, half, float(np.mean(others)), name in trained, orders[name])
     return found

@@ -28,9 +28,10 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
-from manybody.papers import claims as records, readings
+from manybody.papers import claims as records
 from manybody.papers.simplicity.students import Evaluated
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference
@@ -48,7 +49,7 @@ def difference(
 ) -> records.Comparison:
     """d of two clones; see the module. The error of one student is that of the chains alone, and
     its interval has no end. slack: is added to the half width."""
-    value, by_student, students = readings.mean(late.times - early.times)
+    value, by_student, students = mean(late.times - early.times)
     resampled = late.resampled.mean(axis=1) - early.resampled.mean(axis=1)
     by_chain = float(resampled.std(ddof=1))
     half = math.hypot(

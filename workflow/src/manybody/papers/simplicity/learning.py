@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, saturations
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds
-from manybody.papers.readings import mean
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this

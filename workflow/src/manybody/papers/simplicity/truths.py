@@ -18,9 +18,10 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Text, different, key, refers
+from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
-from manybody.papers import claims as records, inputs as needed, readings, style
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import comparison, spectra, students
@@ -146,7 +147,7 @@ class Step(NamedTuple):
     def time(self) -> tuple[float, float]:
         """Mean of log t over runs at 5 %, and its standard error by runs and sequences."""
         found = self.logs[SATURATION[0]]
-        log, error, _ = readings.mean(found.times)
+        log, error, _ = mean(found.times)
         return log, math.hypot(error, float(found.resampled.mean(axis=1).std(ddof=1)))
 
 
@@ -236,7 +237,7 @@ def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
 def half(spectrum: spectra.Spectra, k: int) -> tuple[float, float]:
     """The half-time of all runs, and the standard error of its log, by runs and contexts."""
     found = [spectrum.half_time(seed, k) for seed in spectrum.runs]
-    log, runs, count = readings.mean(np.log([one.step for one in found]))
+    log, runs, count = mean(np.log([one.step for one in found]))
     error = math.hypot(runs if count > 1 else 0.0, max(one.error for one in found))
     return math.exp(log), error
 
@@ -269,7 +270,7 @@ def tables_of(found: list[Student]) -> style.Tables:
 def ends(label: str, steps: list[Step]) -> Iterator[Comparison]:
     """Last losses less those of the exact conditionals, by runs and by sequences."""
     for step in steps:
-        value, by_run, runs = readings.mean(step.apart)
+        value, by_run, runs = mean(step.apart)
         half = math.hypot(records.margin(by_run, runs), records.margin(step.apart_error))
         error = math.hypot(by_run, step.apart_error)
         said = f"{label}, {step.label}: last loss less the exact one"
