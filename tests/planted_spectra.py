@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.measure.half_times import Spectra
 from manybody.papers import style
 from manybody.papers.simplicity import spectrum, spectrum_truth
-from manybody.papers.simplicity.spectra import Spectra
 
 STEPS = [0, *np.unique(np.geomspace(50, 3000, 40).round().astype(int))]
 ENDS = {1: 4.0, 2: 0.5, 3: 0.05}

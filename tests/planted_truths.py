@@ -7,9 +7,9 @@ from planted_losses import table
 
 from manybody.io import tables
 from manybody.io.tables import rows
+from manybody.measure.half_times import Spectra
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.simplicity import truths
-from manybody.papers.simplicity.spectra import Spectra
 
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
 SEQUENCES, LENGTH = 60, 8

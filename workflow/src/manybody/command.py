@@ -262,8 +262,8 @@ def spectrum(
     """
     from manybody.io.tables import write_csv
     from manybody.measure import own_model
+    from manybody.measure.half_times import Spectra
     from manybody.papers import style
-    from manybody.papers.simplicity.spectra import Spectra
     from manybody.papers.your_model import map as passage_map, spectrum as orders_drawn
 
     parts, passage = out.with_name(f".{out.name}.parts"), out.with_name(f"{out.name}-map")

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records
 from manybody.papers.claims import Claim, Comparison
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import Spectra, name_of
+from manybody.papers.simplicity.spectra import name_of
 
 CONTEXTS = {
     "text": "another text",

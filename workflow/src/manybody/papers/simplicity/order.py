@@ -22,6 +22,7 @@ import pandas as pd
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Seed, Text, key, refers
 from manybody.measure import order_times
+from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import code_clones, spectra, text_bounds
@@ -149,7 +150,7 @@ class Found(NamedTuple):
     chance: tuple[float, int] | None
     estimates: list[Estimate]
     clones: dict[str, Saturation]
-    spectrum: spectra.Spectra | None
+    spectrum: Spectra | None
     bounds: dict[str, list[text_bounds.Bound]]
 
     @property
@@ -187,7 +188,7 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
 def tables_of(
     times: pd.DataFrame,
     clones: Mapping[str, Saturation] | None = None,
-    spectrum: spectra.Spectra | None = None,
+    spectrum: Spectra | None = None,
     bounds: Mapping[str, list[text_bounds.Bound]] | None = None,
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:

@@ -1,136 +1,23 @@
-"""Order spectra of checkpoints, as figures read, judge and draw them.
-
-M_k is 0 for a model of order k or less; the first order that it sees is k + 1. A half-time is the
-step at which M_k comes to half of its value at the last checkpoint.
-"""
+"""Order spectra of checkpoints, as figures read, judge and draw them."""
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody.io import tables
-from manybody.models import labels
+from manybody.measure.half_times import Spectra, spread
 from manybody.papers import style
 from manybody.papers.claims import Comparison, over_seeds
 from manybody.papers.inputs import Spectrum
 
-REFERENCES = {"text": "", "unigram": ", unigram draws", "model": ", its own draws"}
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (1, 3)), (0, (6, 1, 1, 1, 1, 1)))  # of models
 COLOURS = {k: style.ORDERS[k + 1] for k in range(1, 6)}  # of M_k, and of logits cut at degree k
 FLOOR = 1e-5  # share of the variance below which nothing is shown
 DEGREES = (1, 2, 3)  # at which logits are cut for the loss: orders up to 2, 3 and 4
-KNOWN = 0.95  # share of the replicates that must have a half-time
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
-
-
-class HalfTime(NamedTuple):
-    """A step, and its logarithm with the contexts drawn anew (replicates,), the same for all
-    checkpoints and orders: what two half-times share by their contexts is no error of their ratio.
-    """
-
-    step: float
-    drawn: np.ndarray
-
-    @property
-    def error(self) -> float:
-        """Standard error of the logarithm by the choice of contexts."""
-        return spread(self.drawn)
-
-
-def spread(drawn: np.ndarray) -> float:
-    """Standard deviation of replicates; not a number where one in twenty has no value."""
-    known = drawn[np.isfinite(drawn)]
-    return float(known.std(ddof=1)) if len(known) > KNOWN * len(drawn) else math.nan
-
-
-class Spectra:
-    """The spectra of all runs of an entry: by seed, a row a step, quantity and order.
-
-    half_time: as `_half_time`, worked out once.
-    """
-
-    def __init__(self, runs: dict[int, tuple[pd.DataFrame, dict]]):
-        self.half_time = cache(self._half_time)
-        self.runs = {seed: table for seed, (table, _) in runs.items()}
-        self.first = next(iter(runs))
-        self.about = runs[self.first][1]
-        self.entry = self.about["entry"]
-        self.label = labels.generator(self.about["description"])
-        self.short = self.label.partition(",")[0] + REFERENCES[self.entry.get("law", "text")]
-
-    @property
-    def orders(self) -> list[int]:
-        """The k of the M_k that were measured."""
-        first = self.runs[self.first]
-        return sorted(first["order"][first["quantity"] == "M"].unique())
-
-    @property
-    def followed(self) -> bool:
-        """True where there are several checkpoints."""
-        return self.runs[self.first]["step"].nunique() > 1
-
-    def curve(self, seed: int, quantity: str, order: int, suspect: bool = False) -> pd.DataFrame:
-        """The rows of one quantity, by step, without steps that have no spectrum yet, and those
-        that the audit of a series doubts; or these alone."""
-        table = self.runs[seed]
-        found = table[(table["quantity"] == quantity) & (table["order"] == order)]
-        left_out = found["state"].isin(["no spectrum yet", "suspect"])
-        kept = found[found["state"] == "suspect" if suspect else ~left_out]
-        return kept.sort_values("step", ignore_index=True)
-
-    def end(self, seed: int, quantity: str, order: int) -> pd.Series:
-        """The row of the last checkpoint."""
-        return self.curve(seed, quantity, order).iloc[-1]
-
-    def at_end(self, seed: int, quantity: str) -> pd.DataFrame:
-        """The rows of what the last checkpoint alone has, by `order`, if it was measured.
-
-        quantity: `anchored excess`, the loss of logits cut at each degree above that of all, or
-        `span k`, the share of M_k at each span.
-        """
-        table = self.runs[seed]
-        return table[table["quantity"] == quantity].sort_values("order")
-
-    def influence(self, quantity: str) -> np.ndarray:
-        """`influence` or `pairs` of the first run's passage by target and source: (L, L)."""
-        table = self.runs[self.first]
-        length = len(self.about["passage"])
-        found = np.full((length, length), np.nan)
-        parts = table["quantity"].str.extract(rf"^{quantity} on (\d+)$")[0]
-        mine = parts.notna()
-        found[parts[mine].astype(int), table["order"][mine]] = table["value"][mine]
-        return found
-
-    def _half_time(self, seed: int, order: int) -> HalfTime:
-        """The half-time of the rising curve that is nearest to the values: one value that is too
-        high is no half.
-
-        NaN where checkpoints do not enclose it, or the last value is no more than an upper bound.
-        """
-        curve = self.curve(seed, "M", order)
-        if curve.empty or curve["state"].iloc[-1] != "measured":
-            return HalfTime(math.nan, np.full(1, np.nan))
-        steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
-        drawn = np.vstack(curve["replicates"]).T
-        found = [halfway(steps, one, 1 / errors**2) for one in (values, *drawn)]
-        return HalfTime(found[0], np.log(found[1:]))
-
-
-def halfway(steps: np.ndarray, values: np.ndarray, weights: np.ndarray) -> float:
-    """The step at which the rising curve nearest to values (steps,) has half of its end."""
-    from scipy.optimize import isotonic_regression
-
-    values = isotonic_regression(values, weights=weights).x
-    late = np.flatnonzero(values >= values[-1] / 2)[0]
-    if late == 0:
-        return math.nan
-    rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
-    return steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
 
 
 def read(keys: Iterable[Spectrum]) -> list[Spectra]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from manybody.io.options import key, refers
+from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, spectra
@@ -66,7 +67,7 @@ class Tables:
     """
 
     drawn: pd.DataFrame
-    students: list[spectra.Spectra]
+    students: list[Spectra]
     growing: dict[str, list[str]]
     rows: dict[str, list[str]]
 
@@ -76,9 +77,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(*map(spectra.read, (inputs.generators, inputs.students, inputs.laws)))
 
 
-def tables_of(
-    generators: list[spectra.Spectra], students: list[spectra.Spectra], laws: list[spectra.Spectra]
-) -> Tables:
+def tables_of(generators: list[Spectra], students: list[Spectra], laws: list[Spectra]) -> Tables:
     """The tables of these models; of equal names that of a generator says so."""
     taught, others = (spectra.named(group) for group in (students, laws))
     made = {

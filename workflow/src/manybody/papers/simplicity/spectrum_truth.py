@@ -7,6 +7,7 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import key, refers
+from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
@@ -64,7 +65,7 @@ class Inputs(needed.Inputs):
 class Found(NamedTuple):
     """The student; the degrees of the true conditionals in the context, one less than orders."""
 
-    student: spectra.Spectra
+    student: Spectra
     degrees: range
 
 
@@ -75,10 +76,10 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def tables_of(
-    truth: spectra.Spectra,
-    estimate: spectra.Spectra,
-    student: spectra.Spectra,
-    pairs: spectra.Spectra,
+    truth: Spectra,
+    estimate: Spectra,
+    student: Spectra,
+    pairs: Spectra,
     runs: list[pd.DataFrame],
 ) -> style.Tables:
     """The tables of these spectra, and of the held-out losses of their runs."""

@@ -18,6 +18,7 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Text, different, key, refers
+from manybody.measure.half_times import Spectra
 from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
@@ -160,11 +161,11 @@ class Student(NamedTuple):
     name: str
     series: dict[str, list[Step]]
     orders: range
-    spectrum: spectra.Spectra
+    spectrum: Spectra
 
 
 def student_of(
-    losses: pd.DataFrame, truth: pd.DataFrame, distributions: dict, spectrum: spectra.Spectra, part
+    losses: pd.DataFrame, truth: pd.DataFrame, distributions: dict, spectrum: Spectra, part
 ) -> Student:
     """A student of a block `KnownTruth`.
 
@@ -226,20 +227,12 @@ def curves(panel: str, steps: list[Step]) -> Iterator[pd.DataFrame]:
 def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
     """By k half-times of M_k and times of step k of each series, errors of the logarithms."""
     for k in student.orders:
-        step, error = half(student.spectrum, k)
+        step, error = student.spectrum.mean_half_time(k)
         yield style.points(panel, HALVES, "mean", [k], [step], error)
     for label, steps in student.series.items():
         for k, step in enumerate(steps[:SHOWN], 1):
             log, error = step.time()
             yield style.points(panel, label, "mean", [k], [math.exp(log)], error)
-
-
-def half(spectrum: spectra.Spectra, k: int) -> tuple[float, float]:
-    """The half-time of all runs, and the standard error of its log, by runs and contexts."""
-    found = [spectrum.half_time(seed, k) for seed in spectrum.runs]
-    log, runs, count = mean(np.log([one.step for one in found]))
-    error = math.hypot(runs if count > 1 else 0.0, max(one.error for one in found))
-    return math.exp(log), error
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from manybody.io.options import key, refers
+from manybody.measure.half_times import Spectra
 from manybody.papers import inputs as needed, style
 from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import Spectra
 
 LINE = 134  # characters of a line of the passage
 SHOWN = 3  # targets whose sources are drawn on the passage

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from manybody.io.options import key, refers
+from manybody.measure.half_times import Spectra
 from manybody.papers import inputs as needed, style
 from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, spectra
-from manybody.papers.simplicity.spectra import Spectra
 
 PANELS = "abcd"
 
