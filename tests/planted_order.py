@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from manybody.papers.simplicity import code_clones, order
+from manybody.measure.clone_times import Saturation
+from manybody.papers.simplicity import order
 
 
 def simulated(
@@ -56,5 +57,5 @@ def of_figure(bootstraps=20, **planted):
     given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False, 2.0) for s in (0.25, 0.5, 1.0)}
     given |= {"triples": (6.0, 0.3, 6.5, False, 3.0), "none": (*[np.nan] * 3, False, np.nan)}
     given["two layers"] = (5.0, 0.3, 5.2, True, 2.4)
-    clones = {name: code_clones.Saturation(*one) for name, one in given.items()}
+    clones = {name: Saturation(*one) for name, one in given.items()}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)

@@ -1,4 +1,4 @@
-"""Figure order: what planted times say, and the losses on clones that follow from half-logits."""
+"""Figure order: what planted times say, and clones that some students predict for the others."""
 
 import math
 
@@ -7,12 +7,11 @@ import pandas as pd
 import planted_order
 import pytest
 from configs import load
-from enumerated import all_states
 
 from manybody.data import code
 from manybody.io import sequences, tables as stored
 from manybody.io.manifest import write_manifest
-from manybody.measure import order_times
+from manybody.measure import clone_times, order_times
 from manybody.papers import style
 from manybody.papers.inputs import with_files
 from manybody.papers.simplicity import code_clones, order
@@ -84,7 +83,7 @@ def test_an_order_that_no_student_learns_has_no_factor():
 
 @pytest.mark.long
 def test_intervals_that_tell_little_confirm_neither_a_form_nor_clones():
-    clones = {"all": code_clones.Saturation(5.0, 2.0, 6.0, False, 2.5)}
+    clones = {"all": clone_times.Saturation(5.0, 2.0, 6.0, False, 2.5)}
     tables = order.tables_of(planted_order.times(2, ["ladder"]), clones, bootstraps=9)
     claims = {one.id.rpartition("/")[2]: one.verdict for one in order.claims(tables)}
     assert claims["log-linear"] == claims["clones"] == "undecided"
@@ -96,27 +95,6 @@ def test_students_that_learn_nothing_leave_all_undecided():
     claims = [one.verdict for one in order.claims(tables)]
     assert claims == ["undecided", "not-run"]
     order.draw(tables)
-
-
-def logs_of(law, shares):
-    """Log conditionals (2^L, L, 2) of a student that has these shares of each coupling."""
-    student = code.CodeLaw(law.sites, shares * law.couplings, law.length)
-    return student.log_conditionals(all_states(2, law.length))
-
-
-@pytest.mark.parametrize("keep", [None, [2], [3]])
-@pytest.mark.parametrize("scale", [0.25, 1.0])
-def test_losses_on_clones_are_those_of_all_states(keep, scale):
-    law, clone = code.of(LAW), code.of(LAW | {"keep": keep, "scale": scale})
-    shares = np.array([[0.0, 0.0], [0.4, 0.9], [1.3, 1.0]])
-    states = all_states(2, law.length)
-    weights = np.exp(clone.log_probability(states))
-    expected = [
-        -weights @ np.take_along_axis(logs_of(law, row), states[:, :, None], 2)[:, :, 0].mean(1)
-        for row in shares
-    ]
-    found = code_clones.clone_losses(law, clone.means, shares)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("slower", [1.0, 2.0])
@@ -150,7 +128,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         clocks[seed] = tmp_path / f"clock-{seed}.parquet"
         stored.CLOCKS.write(clocks[seed], pd.concat(frames), {})
         start = 0.2 * (steps < 10)  # what random weights add
-        exact = [code_clones.clone_losses(law, code.of(entry).means, shares) for entry in laws]
+        exact = [clone_times.clone_losses(law, code.of(entry).means, shares) for entry in laws]
         rows = [
             pd.DataFrame({"target": name, "step": steps, "sequence": 0, "correct": 0,
                           "loss_sum": 6 * (loss + start), "predictions": 6})
@@ -177,10 +155,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         "clones": str(manifest),
     }
     inputs = with_files(order.Inputs.model_validate(plain), files)
-    students = inputs.clocks["ladder"]["L"]
-    found = code_clones.predicted_and_seen(
-        students, inputs.runs, inputs.laws, inputs.clones, block.clones.predicted
-    )
+    found = code_clones.read(inputs, block)
     assert set(found) == set(names)
     for one in found.values():
         assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)
@@ -188,7 +163,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     kappa = {name: one.kappa for name, one in found.items()}
     assert 2 < kappa.pop("weak") < 3
     assert kappa == pytest.approx({"pairs": 2, "triples": 3, "drawn": 2.75})
-    assert math.isnan(code_clones.kappa({}))
+    assert math.isnan(clone_times.kappa({}))
     # Triples are late, and a weak clone of both saturates before either is whole.
     assert found["triples"].told > found["pairs"].told + 1
     assert found["weak"].told < found["drawn"].told < found["triples"].told

@@ -14,7 +14,7 @@ by Gauss-Hermite quadrature. Intervals come from a bootstrap that draws whole st
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ import pandas as pd
 
 from manybody.measure.intervals import margin
 
-LEFT = (0.5, 0.05)  # of what there is to learn, at the two times of a term
+HALF = 0.5  # of what there is to learn, at the times that are fitted
+LEFT = (HALF, 0.05)  # the same, at the two times of a term
 NODES = 32  # of the quadrature over alpha_s
 BOOTSTRAPS = 200
 SEED = 0
@@ -187,6 +188,86 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
     n = int((students - 1).sum()) + 1
     chance = fdtrc(degrees, n - degrees, left @ left * (n - degrees) / (degrees * (n - 1)))
     return float(chance), degrees
+
+
+class Estimate(NamedTuple):
+    """The log of a ratio of times, its error and half width, by cell and group.
+
+    what: `order`, what one order costs; `foothold`, a term with a lower one inside over one
+    without; `beside`, lower ones beside it over none. left: at which the times are. x: the
+    information of the lowest order over that of the highest.
+    """
+
+    label: str
+    group: str
+    what: str
+    left: float
+    x: float
+    value: float
+    error: float
+    half: float
+
+    @property
+    def name(self) -> str:
+        """The label, with what else tells it from the other estimates of its cell."""
+        note = f", {self.what}" if self.what == "foothold" else ""
+        return self.label + note + ("" if self.left == HALF else f", {self.left:.0%} left")
+
+    @property
+    def equal(self) -> bool:
+        """True of what an order costs at equal information."""
+        return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
+
+
+def told(rows: pd.DataFrame) -> bool:
+    """True if some time of each kind of term is reached; else it has no finite contrast."""
+    return bool(rows["reached"].groupby(kinds(rows)).any().all())
+
+
+def _finite(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows; as if no time were reached, so that a fit is NaN, where they tell no contrast."""
+    return rows.assign(reached=rows["reached"] & told(rows))
+
+
+def of_ladder(
+    times: pd.DataFrame, bootstraps: int = BOOTSTRAPS
+) -> tuple[Fit, tuple[float, int] | None]:
+    """The fit to the laws of a ladder, and the chance of the log-linear form, None where it has
+    nothing to be told from."""
+    several, columns = times["cell"].nunique() > 2, columns_of(times)
+    # Cells without a finite contrast bound the coefficients; the others have to tell them all.
+    finite = columns_of(times.groupby("cell").filter(told))
+    reached = times["reached"] & (finite.keys() == columns.keys())
+    fit = fitted(times.assign(reached=reached), columns, bootstraps)
+    return fit, form(times, bootstraps) if several and told(times) else None
+
+
+def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
+    """The cost of an order in each cell, at half, and at equal information later too; footholds.
+
+    times: rows of all cells, as of `fitted`, with the `group` of their cell and what is `left`.
+    """
+    for (group, cell, left), rows in times.groupby(["group", "cell", "left"], sort=False):
+        if group == "alone" or (left != HALF and group not in ("ladder", "lengths")):
+            continue
+        # In one law of the ladder order and information go together: x says which.
+        columns = columns_of(rows.assign(information=REFERENCE))
+        information = rows.sort_values("order")["information"]
+        fit = fitted(_finite(rows), columns, bootstraps)
+        for column in columns:
+            what = "foothold" if column == "nested" else column
+            x = information.iloc[0] / information.iloc[-1]
+            yield Estimate(cell, group, what, left, x, *fit.of(column))
+    high = times[(times["group"] == "alone") & (times["left"] == HALF)]
+    high = high[high["order"] == high["order"].max()]
+    alone, *others = dict.fromkeys(high["cell"]) or [None]
+    for other in others:
+        pair = high[high["cell"].isin([alone, other])]
+        students = pair["cell"] + pair["student"].astype(str)
+        columns = {"beside": (pair["cell"] == other).to_numpy(float)}
+        pair = _finite(pair).assign(cell="", student=students)
+        fit = fitted(pair, columns, bootstraps)
+        yield Estimate(f"{other} / {alone}", "alone", "beside", HALF, 1.0, *fit.of("beside"))
 
 
 class _Likelihood:

@@ -1,20 +1,15 @@
 """Clones of a code law: when students of the law saturate on them follows from its terms."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
-from manybody.io import tables as stored
-from manybody.io.manifest import Manifest
 from manybody.io.options import Block, Seed, key, refers
-from manybody.io.sequences import Sequences
-from manybody.measure import intervals
-from manybody.measure.intervals import margin
-from manybody.measure.saturation import SATURATION, log_times
-from manybody.papers import claims as records, inputs as needed, style
+from manybody.measure import clone_times
+from manybody.measure.clone_times import Saturation
+from manybody.papers import claims as records, style
 
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
@@ -36,91 +31,17 @@ class Clones(Block):
     predicted: list[Seed] = key("Runs that predict; the others are seen.", min_length=2)
 
 
-class Saturation(NamedTuple):
-    """Saturation of the losses on a clone.
-
-    told, seen: log t as predicted and as seen. half: half width of the interval of their
-    difference. trained: true of a clone of a model, false of a part of the law. kappa: the mean
-    order of the clone's own information, NaN where that is not known.
-    """
-
-    told: float
-    half: float
-    seen: float
-    trained: bool
-    kappa: float
-
-
-def kappa(information: Mapping) -> float:
-    """The mean order k of information c_k by order: sum_k k c_k / sum_k c_k."""
-    total = sum(information.values())
-    return sum(int(k) * c for k, c in information.items()) / total if total else math.nan
-
-
-def predicted_and_seen(
-    clocks: Sequence[needed.Clock],
-    runs: Sequence[needed.Tested],
-    laws: Mapping[str, dict],
-    clones: Sequence[needed.Clone],
-    predicted: Collection[int],
-) -> dict[str, Saturation]:
-    """Times of saturation on each clone, by the half-logits of some students and in the others.
-
-    clocks, runs: of all students. laws: the entry of the law, called '', and of the clones that are
-    parts of it. clones: manifests of those of trained generators. predicted: the students that
-    predict.
-    The interval is that of the difference of two means, with the spread of those that predict.
-    Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
-    random initial weights start higher, and that they lose this first says nothing of the law.
-    """
-    from manybody.data import code
-
-    parts = {name: code.of(entry) for name, entry in laws.items()}
-    means = {name: law.means for name, law in parts.items()}
-    orders = {name: kappa(law.information()) for name, law in parts.items()}
-    drawn = {one.clone: Manifest.read(one.file(), "clones") for one in clones}
-    trained = {name: one for name, one in runs[0].targets.items() if "clone" in one}
-    for name, target in trained.items():
-        made = drawn[target["clone"]]
-        path = made.file(f"sweep-{target['sweep']}.parquet")
-        orders[name] = kappa(made.about.get("information", {}))
-        means[name] = parts[""].means_in(Sequences.open(path).tokens)
-    halves = {}
-    for run in clocks:
-        if run.seed in predicted:
-            table = stored.CLOCKS.read(run.file())[0].query("step > 0")
-            halves[run.seed] = table.pivot(index="step", columns="term", values="own_share")
-    losses = stored.read_losses({run.seed: run.file("losses") for run in runs})
-    curves, found = stored.learning_curves(losses).query("step > 0"), {}
-    for name, mine in curves.groupby("target", sort=False):
-        seen = mine.pivot(index="step", columns="seed", values="loss")
-        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in halves]
-        told = [
-            _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
-            for shares in halves.values()
-        ]
-        mean, error, count = intervals.mean(told)
-        half = margin(error * math.sqrt(1 + count / len(others)), count)
-        found[name] = Saturation(mean, half, float(np.mean(others)), name in trained, orders[name])
-    return found
-
-
-def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Losses on a clone, in nats a token, of students with half-logits shares (steps, terms) x J:
-
-    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus,
-    t' = `means` (terms,) those of the law's terms in the clone.
-    """
-    logits = 2 * shares * law.couplings
-    up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
-    each = ((1 + means) * up + (1 - means) * down) / 2
-    free = law.length - law.orders.sum()
-    return (each @ law.orders + free * math.log(2)) / law.length
-
-
-def _time(steps: pd.Index, losses: Sequence[float]) -> float:
-    below = np.minimum(losses, math.log(2))
-    return float(log_times(steps.to_numpy(), below, SATURATION[0])[0])
+def read(inputs, block) -> dict[str, Saturation]:
+    """Saturation on each clone, from the files of the inputs of figure order."""
+    students = inputs.clocks["ladder"][block.ladder[0].label]
+    predicted = {run.seed: run.file() for run in students if run.seed in block.clones.predicted}
+    losses = {run.seed: run.file("losses") for run in inputs.runs}
+    manifests = {one.clone: one.file() for one in inputs.clones}
+    targets = inputs.runs[0].targets.items()
+    trained = {
+        name: (manifests[one["clone"]], one["sweep"]) for name, one in targets if "clone" in one
+    }
+    return clone_times.predicted_and_seen(predicted, losses, inputs.laws, trained)
 
 
 def covered(clones: Iterable[Saturation], trained: bool) -> list[records.Comparison]:

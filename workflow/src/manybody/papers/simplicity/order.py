@@ -22,13 +22,14 @@ import pandas as pd
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Seed, Text, key, refers
 from manybody.measure import order_times
+from manybody.measure.clone_times import Saturation
 from manybody.measure.half_times import Spectra
+from manybody.measure.order_times import HALF
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import code_clones, spectra, text_bounds
-from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clones, Saturation
+from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clones
 
-HALF = 0.5  # of what there is to learn, at the times that are drawn
 LIKE = 0.05  # chance below which the log-linear form is refused
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
 FACTORS = (0.1, 0.3, 1, 3, 10, 30)
@@ -108,35 +109,6 @@ class Inputs(needed.Inputs):
         )
 
 
-class Estimate(NamedTuple):
-    """The log of a ratio of times, its error and half width, by cell and group.
-
-    what: `order`, what one order costs; `foothold`, a term with a lower one inside over one
-    without; `beside`, lower ones beside it over none. left: at which the times are. x: the
-    information of the lowest order over that of the highest.
-    """
-
-    label: str
-    group: str
-    what: str
-    left: float
-    x: float
-    value: float
-    error: float
-    half: float
-
-    @property
-    def name(self) -> str:
-        """The label, with what else tells it from the other estimates of its cell."""
-        note = f", {self.what}" if self.what == "foothold" else ""
-        return self.label + note + ("" if self.left == HALF else f", {self.left:.0%} left")
-
-    @property
-    def equal(self) -> bool:
-        """True of what an order costs at equal information."""
-        return self.what == "order" and math.isclose(self.x, 1.0, rel_tol=1e-3)
-
-
 class Found(NamedTuple):
     """All that was measured.
 
@@ -148,13 +120,13 @@ class Found(NamedTuple):
     times: pd.DataFrame
     ladder: order_times.Fit
     chance: tuple[float, int] | None
-    estimates: list[Estimate]
+    estimates: list[order_times.Estimate]
     clones: dict[str, Saturation]
     spectrum: Spectra | None
     bounds: dict[str, list[text_bounds.Bound]]
 
     @property
-    def laws(self) -> list[Estimate]:
+    def laws(self) -> list[order_times.Estimate]:
         """The cost of an order in each law of the ladder, at half."""
         return [one for one in self.estimates if one.group == "ladder" and one.left == HALF]
 
@@ -162,10 +134,7 @@ class Found(NamedTuple):
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Reads the clocks and losses, and fits."""
     times = read_times(inputs)
-    clones, students = {}, inputs.clocks["ladder"][block.ladder[0].label]
-    if inputs.runs:
-        given = inputs.runs, inputs.laws, inputs.clones, block.clones.predicted
-        clones = code_clones.predicted_and_seen(students, *given)
+    clones = code_clones.read(inputs, block) if inputs.runs else {}
     bounds = {label: text_bounds.read(runs) for label, runs in inputs.text.items()}
     spectrum = next(iter(spectra.read(inputs.spectra)), None) if inputs.spectra else None
     return tables_of(times, clones, spectrum, bounds)
@@ -194,55 +163,15 @@ def tables_of(
 ) -> style.Tables:
     """The tables of these times."""
     ladder = times[(times["left"] == HALF) & (times["group"] == "ladder")]
-    several, columns = ladder["cell"].nunique() > 2, order_times.columns_of(ladder)
-    # Cells without a finite contrast bound the coefficients; the others have to tell them all.
-    finite = order_times.columns_of(ladder.groupby("cell").filter(_told))
-    reached = ladder["reached"] & (finite.keys() == columns.keys())
     found = Found(
         times,
-        order_times.fitted(ladder.assign(reached=reached), columns, bootstraps),
-        order_times.form(ladder, bootstraps) if several and _told(ladder) else None,
-        [*estimates(times, bootstraps)],
+        *order_times.of_ladder(ladder, bootstraps),
+        [*order_times.estimates(times, bootstraps)],
         dict(clones or {}),
         spectrum,
         dict(bounds or {}),
     )
     return style.Tables(style.gathered([*_rows(found)]), found)
-
-
-def _told(rows: pd.DataFrame) -> bool:
-    """True if some time of each kind of term is reached; else it has no finite contrast."""
-    return bool(rows["reached"].groupby(order_times.kinds(rows)).any().all())
-
-
-def _finite(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows; as if no time were reached, so that a fit is NaN, where they tell no contrast."""
-    return rows.assign(reached=rows["reached"] & _told(rows))
-
-
-def estimates(times: pd.DataFrame, bootstraps: int) -> Iterator[Estimate]:
-    """The cost of an order in each cell, at half, and at equal information later too; footholds."""
-    for (group, cell, left), rows in times.groupby(["group", "cell", "left"], sort=False):
-        if group == "alone" or (left != HALF and group not in ("ladder", "lengths")):
-            continue
-        # In one law of the ladder order and information go together: x says which.
-        columns = order_times.columns_of(rows.assign(information=order_times.REFERENCE))
-        told = rows.sort_values("order")["information"]
-        fit = order_times.fitted(_finite(rows), columns, bootstraps)
-        for column in columns:
-            what = "foothold" if column == "nested" else column
-            x = told.iloc[0] / told.iloc[-1]
-            yield Estimate(cell, group, what, left, x, *fit.of(column))
-    high = times[(times["group"] == "alone") & (times["left"] == HALF)]
-    high = high[high["order"] == high["order"].max()]
-    alone, *others = dict.fromkeys(high["cell"]) or [None]
-    for other in others:
-        pair = high[high["cell"].isin([alone, other])]
-        students = pair["cell"] + pair["student"].astype(str)
-        columns = {"beside": (pair["cell"] == other).to_numpy(float)}
-        pair = _finite(pair).assign(cell="", student=students)
-        fit = order_times.fitted(pair, columns, bootstraps)
-        yield Estimate(f"{other} / {alone}", "alone", "beside", HALF, 1.0, *fit.of("beside"))
 
 
 def _rows(found: Found) -> Iterator[pd.DataFrame]:

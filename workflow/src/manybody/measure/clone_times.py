@@ -1,0 +1,97 @@
+"""Times at which students of a code law saturate on its clones: predicted from its terms, seen."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables as stored
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
+from manybody.measure.intervals import margin, mean
+from manybody.measure.saturation import SATURATION, log_times
+
+
+class Saturation(NamedTuple):
+    """Saturation of the losses on a clone.
+
+    told, seen: log t as predicted and as seen. half: half width of the interval of their
+    difference. trained: true of a clone of a model, false of a part of the law. kappa: the mean
+    order of the clone's own information, NaN where that is not known.
+    """
+
+    told: float
+    half: float
+    seen: float
+    trained: bool
+    kappa: float
+
+
+def kappa(information: Mapping) -> float:
+    """The mean order k of information c_k by order: sum_k k c_k / sum_k c_k."""
+    total = sum(information.values())
+    return sum(int(k) * c for k, c in information.items()) / total if total else math.nan
+
+
+def predicted_and_seen(
+    clocks: Mapping[int, str | Path],
+    losses: Mapping[int, str | Path],
+    laws: Mapping[str, dict],
+    clones: Mapping[str, tuple[str | Path, int]],
+) -> dict[str, Saturation]:
+    """Times of saturation on each clone, by the half-logits of some students and in the others.
+
+    clocks: tables of the students that predict, by seed. losses: those of all students. laws: the
+    entry of the law, called '', and of the clones that are parts of it. clones: manifests of those
+    of trained generators, and their sweeps.
+    The interval is that of the difference of two means, with the spread of those that predict.
+    Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
+    random initial weights start higher, and that they lose this first says nothing of the law.
+    """
+    from manybody.data import code
+
+    parts = {name: code.of(entry) for name, entry in laws.items()}
+    means = {name: law.means for name, law in parts.items()}
+    orders = {name: kappa(law.information()) for name, law in parts.items()}
+    for name, (manifest, sweep) in clones.items():
+        made = Manifest.read(manifest, "clones")
+        orders[name] = kappa(made.about.get("information", {}))
+        means[name] = parts[""].means_in(Sequences.open(made.file(f"sweep-{sweep}.parquet")).tokens)
+    halves = {}
+    for seed, path in clocks.items():
+        table = stored.CLOCKS.read(path)[0].query("step > 0")
+        halves[seed] = table.pivot(index="step", columns="term", values="own_share")
+    curves = stored.learning_curves(stored.read_losses(losses)).query("step > 0")
+    found = {}
+    for name, mine in curves.groupby("target", sort=False):
+        seen = mine.pivot(index="step", columns="seed", values="loss")
+        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in halves]
+        told = [
+            _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
+            for shares in halves.values()
+        ]
+        log, error, count = mean(told)
+        half = margin(error * math.sqrt(1 + count / len(others)), count)
+        found[name] = Saturation(log, half, float(np.mean(others)), name in clones, orders[name])
+    return found
+
+
+def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Losses on a clone, in nats a token, of students with half-logits shares (steps, terms) x J:
+
+    sum_e |e| 1/2 [(1 + t'_e) z(-2 a_e) + (1 - t'_e) z(2 a_e)] + ln 2 at free sites, z the softplus,
+    t' = `means` (terms,) those of the law's terms in the clone.
+    """
+    logits = 2 * shares * law.couplings
+    up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
+    each = ((1 + means) * up + (1 - means) * down) / 2
+    free = law.length - law.orders.sum()
+    return (each @ law.orders + free * math.log(2)) / law.length
+
+
+def _time(steps: pd.Index, losses: Sequence[float]) -> float:
+    below = np.minimum(losses, math.log(2))
+    return float(log_times(steps.to_numpy(), below, SATURATION[0])[0])
