@@ -16,7 +16,7 @@ from manybody.io.tables import write_csv
 from manybody.measure import family as measured, family_statistics, mutations
 from manybody.measure.contacts import site_names
 from manybody.measure.family import ALL_COLUMNS, MODEL, Found, answers
-from manybody.papers import style, your_family
+from manybody.papers import style
 from manybody.papers.potts import contacts
 from manybody.report import provenance
 from manybody.report.document import CHECKOUT, MOST, inline, templates
@@ -37,6 +37,14 @@ FILES = [
     ("model.safetensors", "fields and couplings of the pair model, in nats"),
     (ALL_COLUMNS, "the same of all columns, of which the scores are"),
 ]
+STRIP = 60  # sites in a row of the map of mutations
+EXTREME = 99  # percentile of the sizes of changes from which colours are full
+TITLES = {"f": "one site", "c_2": "two sites, connected", "c_3": "three sites, connected"}
+COLOURS = {"natural": style.ORIGINAL, "generated": style.ORDERS[2]}
+CHAINS = {
+    "own": ("themselves before", style.ORDERS[2]),
+    "other": ("another chain before", style.ORIGINAL),
+}
 
 
 def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path]) -> None:
@@ -188,7 +196,7 @@ def write_scan(
     changes, own = mutations.scan(model), mutations.reference(model)
     write_csv(mutations.listed(model, changes), out.with_name(f"{out.name}.csv"))
     sites = site_names(model.about, model.length)
-    style.save(your_family.mutations(changes, own, sites, model.about["alphabet"]), out)
+    style.save(draw_mutations(changes, own, sites, model.about["alphabet"]), out)
     if table is None:
         return []
     # What was measured keeps its digits: rounded, distinct effects would share a rank.
@@ -216,7 +224,7 @@ def write_generated(
     points = pd.concat([points, mixing], ignore_index=True)
     write_csv(table, out.with_name(f"{out.name}-statistics.csv"))
     write_csv(points, out.with_name(f"{out.name}.csv"))
-    style.save(your_family.generated(table, points), out)
+    style.save(draw_generated(table, points), out)
     return [
         f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png",
         *(
@@ -225,3 +233,64 @@ def write_generated(
             for row in table.itertuples()
         ),
     ]
+
+
+@style.in_house_style
+def draw_mutations(changes: np.ndarray, own: np.ndarray, sites: list[str], letters: str):
+    """Changes of log p (L, q) of `measure.mutations.scan`, with a dot at the residue that the
+    sequence `own` (L,) has, grey where that is a gap. sites: their names; letters: the alphabet,
+    whose gap is left out."""
+    from matplotlib import colormaps
+
+    rows = -(-len(sites) // STRIP)
+    figure = style.new(2, 0.6 + 0.11 * len(letters) * rows)
+    most = np.nanpercentile(abs(changes), EXTREME)
+    colours = colormaps["RdBu"].with_extremes(bad="0.85")
+    looks = dict(cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="none")
+    for row, axes in enumerate(figure.subplots(rows, 1, squeeze=False).flat):
+        first, last = STRIP * row, min(STRIP * (row + 1), len(sites))
+        drawn = axes.imshow(changes[first:last, 1:].T, **looks)
+        with_residue = np.flatnonzero(own[first:last])
+        axes.plot(with_residue, own[first:last][with_residue] - 1, "k.", markersize=2)
+        axes.set_xlim(-0.5, STRIP - 0.5)
+        ticks = np.arange(0, last - first, 5)
+        axes.set_xticks(ticks, [sites[first + tick] for tick in ticks])
+        axes.set_yticks(range(len(letters) - 1), letters[1:])
+        axes.tick_params(labelsize=6, length=0)
+        axes.spines["bottom"].set_bounds(-0.5, last - first - 0.5)
+    figure.colorbar(drawn, ax=figure.axes, label="change of log p (nats)", aspect=40)
+    return figure
+
+
+@style.in_house_style
+def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
+    """Six panels of the two tables of `measure.family_statistics`, whose points are also those of
+    the panel `mixing`: three statistics, projections, distances to the nearest natural sequence,
+    and how the chains mix."""
+    figure = style.new(2, 4.8)
+    *statistics, components, distances, chains = figure.subplots(2, 3).flat
+    drawn = {panel: dict(iter(one.groupby("series"))) for panel, one in points.groupby("panel")}
+    for letter, axes, row in zip("abc", statistics, table.itertuples(), strict=True):
+        (values,) = drawn[row.statistic].values()
+        ends = values[["x", "y"]].to_numpy()
+        axes.plot([ends.min(), ends.max()], [ends.min(), ends.max()], color=style.ORIGINAL)
+        axes.plot(values["x"], values["y"], ".", color=COLOURS["generated"], markersize=1.5)
+        axes.set(xlabel="natural", ylabel="generated", title=f"({letter}) {TITLES[row.statistic]}")
+        said = f"r = {row.correlation:.3f}\nslope {row.slope:.2f}\nhalves: r = {row.halves:.3f}"
+        axes.text(0.05, 0.95, said, transform=axes.transAxes, va="top", fontsize=style.SMALL)
+    for series, colour in COLOURS.items():
+        along, near = drawn["components"][series], drawn["distances"][series]
+        components.plot(along["x"], along["y"], ".", color=colour, markersize=2, label=series)
+        distances.plot(near["x"], near["y"], color=colour, label=series)
+    components.set(xlabel="first component", ylabel="second", title="(d) principal components")
+    distances.set(xlabel="sites that differ (share)", ylabel="share of sequences")
+    distances.set_title("(e) nearest natural sequence")
+    style.legend_below(distances, 2)
+    for name, (label, colour) in CHAINS.items():
+        later = drawn["mixing"][name]
+        chains.plot(later["x"], later["y"], ".-", color=colour, label=label)
+    chains.set(xscale="log", xlabel="sweeps later", ylabel="share of sites")
+    style.plain_ticks(chains.xaxis)
+    chains.set_title("(f) chains have the colour of")
+    style.legend_below(chains)
+    return figure

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from legible import faults
 
-from manybody.papers import your_family
+from manybody.report import family
 
 
 @pytest.mark.parametrize("length", [5, 145])
@@ -15,7 +15,7 @@ def test_the_map_of_mutations_has_every_site_and_residue(length):
     changes = rng.normal(size=(length, 21))
     changes[own == 0] = np.nan
     names = [f"A{site}" for site in range(11, 11 + length)]
-    figure = your_family.mutations(changes, own, names, letters)
+    figure = family.draw_mutations(changes, own, names, letters)
     assert faults(figure) == []
     maps = [axes for axes in figure.axes if axes.images]
     drawn = np.concatenate([axes.images[0].get_array().filled(np.nan) for axes in maps], axis=1)
@@ -44,7 +44,7 @@ def test_the_panel_has_its_six_tables():
         [(name, 0.5, 0.7, 0.9, 30) for name in ("f", "c_2", "c_3")],
         columns=["statistic", "correlation", "halves", "slope", "number"],
     )
-    figure = your_family.generated(table, pd.concat(parts))
+    figure = family.draw_generated(table, pd.concat(parts))
     assert faults(figure) == []
     lines = [len(axes.lines) for axes in figure.axes]
     assert lines == [2, 2, 2, 2, 2, 2]
