@@ -18,7 +18,7 @@ from manybody.io import sequences, tables
 from manybody.io.tables import rows
 from manybody.measure import truths
 from manybody.measure.contacts import apc, write_known, write_scores
-from manybody.papers.inputs import distinct, with_files
+from manybody.papers.inputs import Curve, distinct, with_files
 from manybody.papers.potts import contacts, fig2, fig3, heads, recovery
 from manybody.theory import replica
 
@@ -279,7 +279,7 @@ def of_recovery(*given):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "curve.parquet"
         tables.write_theory(path, *recovered(*given))
-        inputs = recovery.Inputs(curve=recovery.Curve(curve="c"), entry={}, source={})
+        inputs = recovery.Inputs(curve=Curve(curve="c"), entry={}, source={})
         return recovery.tables(with_files(inputs, {"curves": [str(path)]}), None)
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 from manybody.measure.crossings import crossings
 from manybody.measure.intervals import Value
 from manybody.papers import claims as records, inputs as needed, style
-from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table, departure, is_in
 
 KIND = "multi-index-"
@@ -35,14 +34,14 @@ UNSEEN = 1e-3  # of the largest value: a band as thin as this is drawn as stray 
 class Inputs(needed.Inputs):
     """The tables of theory that a figure's block names by their roles, and their entries."""
 
-    theory: dict[str, Theory]
+    theory: dict[str, needed.Theory]
     entries: dict[str, dict]
 
     @classmethod
     def of(cls, block, config: dict) -> "Inputs":
         names = {role: str(name) for role, name in block.theory}
         return cls(
-            theory={role: Theory(theory=name) for role, name in names.items()},
+            theory={role: needed.Theory(theory=name) for role, name in names.items()},
             entries={role: config["theory"][name] for role, name in names.items()},
         )
 

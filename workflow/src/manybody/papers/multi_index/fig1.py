@@ -8,11 +8,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from manybody.io import options
-from manybody.io.options import key, refers
+from manybody.io.options import Block as Part, key, refers
 from manybody.measure.intervals import Value, mean
 from manybody.papers import claims as records, readings, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, channel, sampled
@@ -25,7 +23,7 @@ FORCED = ("both layers", "layer 2 only")
 SAME_OVERLAP, SAME_RUNS, SAME_THRESHOLD, SAME_ALPHA_1 = 0.02, 0.05, 0.01, 0.002
 
 
-class MultiIndexFig1Theory(options.Block):
+class MultiIndexFig1Theory(Part):
     """Theory of figure 1."""
 
     state_evolution: refers("theory", f"{KIND}state-evolution") = key(
@@ -100,7 +98,7 @@ def _doubts(table: Table) -> str:
     return "; ".join(table.about.get("broken", []))
 
 
-def _first(table: Table) -> Comparison:
+def _first(table: Table) -> records.Comparison:
     label = f"alpha_1 - alpha_2, c = {table.entry['skip']:g}, {channel(table.entry)}"
     first, last = (curves.threshold(table, layer) for layer in LAYERS)
     if first is None or last is None:
@@ -112,7 +110,7 @@ def _first(table: Table) -> Comparison:
     return replace(gap, unusable=_doubts(table))
 
 
-def _public_overlaps(table: Table, runs: Table) -> list[Comparison] | str:
+def _public_overlaps(table: Table, runs: Table) -> list[records.Comparison] | str:
     """Overlaps of state evolution at the public parameters, and ends of runs at theirs."""
     found, away = [], readings.departure(table.entry, **public.TWO_LAYERS)
     if not away:
@@ -137,7 +135,7 @@ def converged_mean(table: Table, quantity: str, alpha: float) -> Value | None:
     return None
 
 
-def _public_thresholds(table: Table) -> list[Comparison] | str:
+def _public_thresholds(table: Table) -> list[records.Comparison] | str:
     if away := readings.departure(table.entry, activation="softmax", regulariser=0):
         return away
     first = {c: table.at("alpha_1", "self-consistent", c) for c in public.ALPHA_1}
@@ -149,7 +147,7 @@ def _public_thresholds(table: Table) -> list[Comparison] | str:
     ]
 
 
-def _alpha_1_over_c(table: Table) -> list[Comparison] | str:
+def _alpha_1_over_c(table: Table) -> list[records.Comparison] | str:
     """Differences are over the same samples, so that their errors are smaller than alpha_1's."""
     series = table.series("alpha_1 difference")
     found = table.get("alpha_1 difference", series[0] if series else "").dropna(subset=["y"])

@@ -7,12 +7,10 @@ import math
 
 import pandas as pd
 
-from manybody.io import options
-from manybody.io.options import key, refers
+from manybody.io.options import Block as Part, key, refers
 from manybody.measure.crossings import crossings
 from manybody.measure.intervals import median
 from manybody.papers import claims as records, readings, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, runs_of
@@ -23,7 +21,7 @@ EPOCH_SHARE = 0.25  # of a public epoch: a difference that counts as none
 COSINES = tuple(f"cosine {layer}" for layer in reversed(LAYERS))
 
 
-class MultiIndexFig2Theory(options.Block):
+class MultiIndexFig2Theory(Part):
     """Theory of figure 2."""
 
     gamp: refers("theory", f"{KIND}gamp") = key("Theory of kind multi-index-gamp.")
@@ -74,7 +72,7 @@ def extended(frame: pd.DataFrame) -> pd.DataFrame:
     return found.assign(y_err=math.nan)
 
 
-def _public_descent(table: Table) -> list[Comparison]:
+def _public_descent(table: Table) -> list[records.Comparison]:
     """Public medians, of one teacher; levels are brought to the true cosine by its norm."""
     found = []
     for layer, places in public.EPOCHS.items():

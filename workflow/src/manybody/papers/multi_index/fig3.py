@@ -9,10 +9,8 @@ import math
 
 import pandas as pd
 
-from manybody.io import options
-from manybody.io.options import key, refers
+from manybody.io.options import Block as Part, key, refers
 from manybody.papers import claims as records, readings, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, channel
@@ -25,7 +23,7 @@ SAME_OVERLAP = 0.05  # difference from a stored overlap that counts as none
 SHARED = 0.05  # relative gap of two thresholds that count as one
 
 
-class MultiIndexFig3Theory(options.Block):
+class MultiIndexFig3Theory(Part):
     """Theory of figure 3."""
 
     deep: refers("theory", f"{KIND}deep") = key("Theory of kind multi-index-deep.")
@@ -80,7 +78,7 @@ def _threshold_rows(deep: Table) -> list[pd.DataFrame]:
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
 
-def _shared(table: Table) -> Comparison:
+def _shared(table: Table) -> records.Comparison:
     """The gap of the thresholds of layers 1 and 2, with the error of independent ones, over the
     smaller one."""
     label = f"alpha_2 / alpha_1 - 1, {channel(table.entry)}"
@@ -92,7 +90,7 @@ def _shared(table: Table) -> Comparison:
     return records.near(label, ratio - 1, error, 0.0, SHARED, runs=first.runs)
 
 
-def _last_layer_first(table: Table) -> Comparison:
+def _last_layer_first(table: Table) -> records.Comparison:
     """The gap of the thresholds of layer 1 and of the last at the c where it is smallest, of those
     at which both were found."""
     label = "layer 1 less the last"

@@ -2,10 +2,8 @@
 
 import math
 
-from manybody.io import options
-from manybody.io.options import key, refers
+from manybody.io.options import Block as Part, key, refers
 from manybody.papers import claims as records, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves
 from manybody.papers.multi_index.curves import KIND, Inputs, channel, sampled
@@ -14,7 +12,7 @@ from manybody.papers.readings import Table
 NO_FALL = 0.003  # a step down of Q11 that counts as none
 
 
-class MultiIndexFig5Theory(options.Block):
+class MultiIndexFig5Theory(Part):
     """Theory of figure 5."""
 
     fixed_overlap: refers("theory", f"{KIND}fixed-overlap") = key(
@@ -38,7 +36,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(curves.gathered({"": rows}), table)
 
 
-def _smallest_step(table: Table) -> Comparison:
+def _smallest_step(table: Table) -> records.Comparison:
     """Where layer 1 is not learned the steps are 0, which is no fall."""
     label, found = "smallest step of Q11", table.get("fixed", "Q11")
     if len(found) < 2:

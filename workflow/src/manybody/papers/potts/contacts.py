@@ -13,8 +13,6 @@ from manybody.io.options import Count, Seed, Text, key, refers
 from manybody.measure import contacts
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts
-from manybody.papers.style import points
 
 STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
 RIGHT, WRONG = "#0072B2", "#D55E00"
@@ -75,9 +73,9 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """Scores of a run, what is known, and the entries of source and model."""
 
-    contacts: Contacts
-    known: KnownContacts | None
-    planted: Hamiltonian | None
+    contacts: needed.Contacts
+    known: needed.KnownContacts | None
+    planted: needed.Hamiltonian | None
     source: dict
     model: dict
 
@@ -86,9 +84,9 @@ class Inputs(needed.Inputs):
         source = config["sources"][block.source]
         planted = block.truth is None and source.get("kind") == "potts"
         return cls(
-            contacts=Contacts(source=block.source, model=block.model, seed=block.seed),
-            known=KnownContacts(truth=block.truth) if block.truth else None,
-            planted=Hamiltonian(source=block.source) if planted else None,
+            contacts=needed.Contacts(source=block.source, model=block.model, seed=block.seed),
+            known=needed.KnownContacts(truth=block.truth) if block.truth else None,
+            planted=needed.Hamiltonian(source=block.source) if planted else None,
             source=source,
             model=config["models"][block.model],
         )
@@ -155,12 +153,12 @@ def tables_of(
     corrected, seed = scores["corrected"], about["seed"]
     i, j = np.triu_indices(len(corrected), 1)
     rows = [f"score of site {site}" for site in i + 1]
-    parts = [points("a", rows, seed, j + 1.0, corrected[i, j])]
+    parts = [style.points("a", rows, seed, j + 1.0, corrected[i, j])]
     asked, chance = 0, math.nan
     if truth is None:
         values = corrected[contacts.best_pairs(corrected, separation, np.isfinite(corrected))]
         ranks = np.arange(1, len(values) + 1)
-        parts.append(points("b", "corrected score by rank", seed, ranks, values))
+        parts.append(style.points("b", "corrected score by rank", seed, ranks, values))
     else:
         counted = np.triu_indices(len(corrected), max(1, separation))
         known = truth.contacts[counted][truth.known[counted]]
@@ -171,7 +169,7 @@ def tables_of(
             shares = contacts.precision(scores[name], truth.contacts, separation, truth.known)
             counts = np.arange(1, len(shares) + 1)
             errors = [contacts.binomial_error(*one) for one in zip(shares, counts, strict=True)]
-            parts.append(points("b", label, seed, counts, shares, errors))
+            parts.append(style.points("b", label, seed, counts, shares, errors))
     return Tables(style.gathered(parts), scores, about, truth, separation, asked, chance)
 
 
@@ -181,12 +179,12 @@ def _contact_rows(
     """Contacts (1) and unknown pairs (0) below the diagonal, and the pairs of highest score."""
     i, j = np.nonzero(np.isfinite(truth.marks))
     names = [f"contact of site {site}" for site in i + 1]
-    parts = [points("a", names, seed, j + 1, truth.marks[i, j])]
+    parts = [style.points("a", names, seed, j + 1, truth.marks[i, j])]
     best = contacts.best_pairs(scores, separation, truth.known)
     first, second = (sites[:asked] for sites in best)
     hits = truth.contacts[first, second]
     for name, of in zip(BEST, (hits, ~hits), strict=True):
-        parts.append(points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1))
+        parts.append(style.points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1))
     return parts
 
 

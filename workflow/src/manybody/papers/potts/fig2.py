@@ -15,10 +15,7 @@ import pandas as pd
 from manybody.io.options import Block as Part, NotNegative, Seeds, Text, key, refers
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Adopting, Figure
-from manybody.papers.inputs import Equations, Hamiltonian, Maps, Sequences, Trained
 from manybody.papers.potts import runs
-from manybody.papers.potts.runs import FACTORED, Data
-from manybody.papers.style import points
 
 COLOURS = (
     style.ORDERS[2],
@@ -39,9 +36,9 @@ class Choice(Part):
     )
     seeds: Seeds = key("Runs of each.")
 
-    def runs(self, source: str) -> list[Trained]:
+    def runs(self, source: str) -> list[needed.Trained]:
         return [
-            Trained(source=source, model=model, seed=seed)
+            needed.Trained(source=source, model=model, seed=seed)
             for model in self.candidates
             for seed in self.seeds
         ]
@@ -75,25 +72,25 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """Runs, the maps of those of panels a to c, their losses by equations, and the source."""
 
-    models: list[Trained]
-    maps: list[Maps]
-    equations: Equations
-    sequences: Sequences
-    hamiltonian: Hamiltonian
+    models: list[needed.Trained]
+    maps: list[needed.Maps]
+    equations: needed.Equations
+    sequences: needed.Sequences
+    hamiltonian: needed.Hamiltonian
     source: dict
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         mapped = [run for entry in block.runs for run in entry.runs(block.source)]
         others = [run for entry in block.interpolation for run in entry.runs(block.source)]
-        optimum = Trained(source=block.source, model=block.optimum, seed=0)
+        optimum = needed.Trained(source=block.source, model=block.optimum, seed=0)
         solved = [(run.source, run.model, run.seed) for run in [*mapped, *others]]
         return cls(
             models=[*mapped, *others, optimum],
-            maps=[Maps(**run.model_dump()) for run in mapped],
-            equations=Equations(runs=list(dict.fromkeys(solved))),
-            sequences=Sequences(source=block.source),
-            hamiltonian=Hamiltonian(source=block.source),
+            maps=[needed.Maps(**run.model_dump()) for run in mapped],
+            equations=needed.Equations(runs=list(dict.fromkeys(solved))),
+            sequences=needed.Sequences(source=block.source),
+            hamiltonian=needed.Hamiltonian(source=block.source),
             source=config["sources"][block.source],
         )
 
@@ -103,7 +100,7 @@ class Tables:
     """All runs, and what is drawn. maps: titles and matrices (L, L) of panel b, J first."""
 
     drawn: pd.DataFrame
-    data: Data
+    data: runs.Data
     maps: list[tuple[str, str, np.ndarray]]
 
 
@@ -112,7 +109,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     data = runs.read(inputs, block)
     maps = _maps(data)
     rows = [
-        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
+        style.points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
         for label, _, matrix in maps
         for number, values in enumerate(matrix, start=1)
     ]
@@ -120,7 +117,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return Tables(style.gathered(parts), data, maps)
 
 
-def _losses(data: Data) -> list[pd.DataFrame]:
+def _losses(data: runs.Data) -> list[pd.DataFrame]:
     """(a): excess of each architecture's best recipe, mean and sd over seeds; p / (2 M L), what any
     well-specified fit loses by its finite sample."""
     found = []
@@ -128,16 +125,18 @@ def _losses(data: Data) -> list[pd.DataFrame]:
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
         found.append(_mean("a", entry.label, curves, data.optimum.end))
         for seed, curve in zip(entry.runs, curves, strict=True):
-            found.append(points("loss", entry.label, seed, curve.index, curve))
+            found.append(style.points("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
-    found.append(points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
+    found.append(
+        style.points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"])
+    )
     length, vocabulary = data.hamiltonian.length, data.hamiltonian.vocabulary
     parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
     every = data.source["sequences"]["train"]
     recipes = [entry.about["recipe"] for entry in data.architectures]
     for size in dict.fromkeys(recipe.get("subset") or every for recipe in recipes):
         expected = [parameters / (2 * size * length)]
-        found.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
+        found.append(style.points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
     return found
 
 
@@ -145,10 +144,10 @@ def _mean(panel: str, label: str, curves: list[pd.Series], zero: float) -> pd.Da
     """Mean above `zero` and sd (NaN for one) over seeds, at the times that all of them have."""
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
     mean = joined.mean(axis=1) - zero
-    return points(panel, label, "mean", mean.index, mean, joined.std(axis=1, ddof=1))
+    return style.points(panel, label, "mean", mean.index, mean, joined.std(axis=1, ddof=1))
 
 
-def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
+def _maps(data: runs.Data) -> list[tuple[str, str, np.ndarray]]:
     """Label, correlation with J in words, and matrix of J and of each shown seed's map.
 
     Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
@@ -160,14 +159,14 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
         if run.maps:
             error = data.coupling_error(run.last_map)
             words = f"r = {error.pearson:.3f}"
-            scale = error.scale if entry.kind in FACTORED else 1.0
+            scale = error.scale if entry.kind in runs.FACTORED else 1.0
             shown.append((entry.label, words, scale * run.last_map))
     for *_, matrix in shown:
         np.fill_diagonal(matrix, math.nan)
     return shown
 
 
-def _errors(data: Data) -> list[pd.DataFrame]:
+def _errors(data: runs.Data) -> list[pd.DataFrame]:
     """(c): err_J against the epoch, for runs whose maps were kept."""
     found = []
     for entry in data.architectures:
@@ -180,13 +179,14 @@ def _errors(data: Data) -> list[pd.DataFrame]:
     return found
 
 
-def _steps(data: Data) -> list[pd.DataFrame]:
+def _steps(data: runs.Data) -> list[pd.DataFrame]:
     """(d): excess against a, with its standard error over seeds, if there are several, and over
     sequences paired with the optimum."""
     entries = data.interpolation
     excess = [runs.ends(entry.runs).mean() - data.optimum.end for entry in entries]
     errors = [data.excess_error(entry) for entry in entries]
-    return [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
+    a = [entry.a for entry in entries]
+    return [style.points("d", "interpolation", "mean", a, excess, errors)]
 
 
 def claims(tables: Tables) -> list[records.Claim]:

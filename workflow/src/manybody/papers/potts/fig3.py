@@ -18,7 +18,6 @@ from manybody.io.options import key, refers
 from manybody.measure import crossings
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Curve, Theory
 from manybody.papers.readings import Table, matrix
 
 THEORY = style.ORDERS[6]
@@ -48,16 +47,16 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """Both tables, and their entries of the config."""
 
-    theory: Theory
-    curve: Curve
+    theory: needed.Theory
+    curve: needed.Curve
     square: dict
     logistic: dict
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         return cls(
-            theory=Theory(theory=block.theory),
-            curve=Curve(curve=block.curve),
+            theory=needed.Theory(theory=block.theory),
+            curve=needed.Curve(curve=block.curve),
             square=config["theory"][block.theory],
             logistic=config["curves"][block.curve],
         )

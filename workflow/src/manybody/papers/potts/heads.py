@@ -13,10 +13,8 @@ from manybody.io.options import Block as Options, Count, Text, key, refers
 from manybody.measure import contacts as measured
 from manybody.measure.intervals import mean
 from manybody.papers import claims as records, inputs as needed, style
-from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, Trained
 from manybody.papers.potts import contacts
 from manybody.papers.readings import read_run
-from manybody.papers.style import points
 
 FEW = 8  # heads at most that count as few
 LESS = 0.05  # share of contacts that they may lack
@@ -56,10 +54,10 @@ class Block(contacts.Block):
 class Inputs(needed.Inputs):
     """Runs and their scores, of the alignment first; what is true."""
 
-    models: list[Trained]
-    contacts: list[Contacts]
-    known: KnownContacts
-    hamiltonian: Hamiltonian
+    models: list[needed.Trained]
+    contacts: list[needed.Contacts]
+    known: needed.KnownContacts
+    hamiltonian: needed.Hamiltonian
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
@@ -69,10 +67,10 @@ class Inputs(needed.Inputs):
             for model in (part.model, *part.heads)
         ]
         return cls(
-            models=[Trained(**run) for run in runs],
-            contacts=[Contacts(**run) for run in runs],
-            known=KnownContacts(truth=block.truth),
-            hamiltonian=Hamiltonian(source=block.planted.source),
+            models=[needed.Trained(**run) for run in runs],
+            contacts=[needed.Contacts(**run) for run in runs],
+            known=needed.KnownContacts(truth=block.truth),
+            hamiltonian=needed.Hamiltonian(source=block.planted.source),
         )
 
 
@@ -129,10 +127,12 @@ def tables_of(families: list[Family]) -> style.Tables:
                 shares = [len(fit.hits(count)) / count for fit in fits.values()]
                 errors = [measured.binomial_error(share, count) for share in shares]
                 parts.append(
-                    points(panels[0], name + more, family.name, list(fits), shares, errors)
+                    style.points(panels[0], name + more, family.name, list(fits), shares, errors)
                 )
             losses, errors, _ = zip(*(mean(fit.losses) for fit in fits.values()), strict=True)
-            parts.append(points(panels[1], LOSS + more, family.name, list(fits), losses, errors))
+            parts.append(
+                style.points(panels[1], LOSS + more, family.name, list(fits), losses, errors)
+            )
     return style.Tables(style.gathered(parts), families)
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 from manybody.io.options import key, refers
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Curve
 from manybody.papers.readings import Table
 
 POINTS = dict(color=style.ORDERS[2], linestyle="", marker="o")
@@ -40,7 +39,7 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """The curve, its entry of the config and that of its source."""
 
-    curve: Curve
+    curve: needed.Curve
     entry: dict
     source: dict
 
@@ -48,7 +47,9 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["curves"][block.curve]
         return cls(
-            curve=Curve(curve=block.curve), entry=entry, source=config["sources"][entry["source"]]
+            curve=needed.Curve(curve=block.curve),
+            entry=entry,
+            source=config["sources"][entry["source"]],
         )
 
 

@@ -14,9 +14,7 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
 from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, saturation
-from manybody.papers import readings
-from manybody.papers.claims import STRICT, Comparison, over_seeds
-from manybody.papers.style import points
+from manybody.papers import claims as records, readings, style
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
 FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
@@ -126,24 +124,26 @@ def numbers(data: Data) -> list[pd.DataFrame]:
             recipe = next(iter(runs.values())).about["recipe"]
             rate = recipe.get("learning_rate", math.nan)  # a fit has none
             series = f"{entry.label}: {model}"
-            found.append(points("candidates", series, "mean", [rate], [excess.mean()], spread))
+            found.append(
+                style.points("candidates", series, "mean", [rate], [excess.mean()], spread)
+            )
         mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
         errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
             last = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
             last = last.dropna()
-            found.append(points(panel, entry.label, last.index, [math.nan] * len(last), last))
+            found.append(style.points(panel, entry.label, last.index, [math.nan] * len(last), last))
     return found
 
 
-def _difference(label: str, lower: Entry, upper: Entry) -> Comparison:
+def _difference(label: str, lower: Entry, upper: Entry) -> records.Comparison:
     """Final losses, upper less lower, over the seeds that both have."""
     common = [seed for seed in lower.runs if seed in upper.runs]
     differences = [upper.runs[seed].end - lower.runs[seed].end for seed in common]
-    return over_seeds(label, differences, deviations=STRICT)
+    return records.over_seeds(label, differences, deviations=records.STRICT)
 
 
-def encoders_above(data: Data) -> list[Comparison]:
+def encoders_above(data: Data) -> list[records.Comparison]:
     """Encoders less the best factored attention; fewer layers less more within one reading."""
     encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
     factored = data.of_kind(*FACTORED)
@@ -161,7 +161,7 @@ def _encoder(entry: Entry) -> str:
     return f"encoder of {entry.layers} layer{'s' if entry.layers > 1 else ''}{words}"
 
 
-def faster(data: Data) -> list[Comparison]:
+def faster(data: Data) -> list[records.Comparison]:
     """Epochs in which encoders make their drop of the loss, less those of factored attention."""
     found, share = [], SATURATION[0]
     for encoder, entry in product(data.of_kind("encoder"), data.of_kind(*FACTORED)):
@@ -169,11 +169,11 @@ def faster(data: Data) -> list[Comparison]:
         # A time known to lie in an interval of width w has the sd w / sqrt(12).
         widths = late["spacing"] ** 2 + early["spacing"] ** 2
         found.append(
-            over_seeds(
+            records.over_seeds(
                 f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}",
                 late["epoch"] - early["epoch"],
                 resolution=math.sqrt(widths.mean() / 12),
-                deviations=STRICT,
+                deviations=records.STRICT,
             )
         )
     return found
@@ -186,7 +186,7 @@ def _times(entry: Entry, share: float) -> pd.DataFrame:
     return pd.DataFrame.from_dict(found, orient="index", columns=["epoch", "spacing"])
 
 
-def along_interpolation(data: Data) -> list[Comparison]:
+def along_interpolation(data: Data) -> list[records.Comparison]:
     """Each value of a less the one before, and the lowest other than 0 less a = 0."""
     entries = data.interpolation
     pairs = {f"{high.label} less {low.label}": (low, high) for low, high in pairwise(entries)}

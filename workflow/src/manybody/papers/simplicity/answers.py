@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records
-from manybody.papers.claims import Claim, Comparison
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import name_of
 
 CONTEXTS = {
     "text": "another text",
@@ -18,7 +16,7 @@ GROWTH = "The step at which M_2 comes to half of its end, over that of M_1, is {
 PAIRS = "The loss of pairs alone above that of all orders, in nats a token, is {}."
 
 
-def in_words(parts: Iterable[tuple[str, Comparison]], unit: Callable = float) -> list[str]:
+def in_words(parts: Iterable[tuple[str, records.Comparison]], unit: Callable = float) -> list[str]:
     """Values with their intervals, and whose they are; those without an interval are left out."""
     found = [(name, (part.value, *part.interval())) for name, part in parts]
     return [
@@ -28,7 +26,7 @@ def in_words(parts: Iterable[tuple[str, Comparison]], unit: Callable = float) ->
     ]
 
 
-def additive(id: str, models: Sequence[Spectra]) -> Claim:
+def additive(id: str, models: Sequence[Spectra]) -> records.Claim:
     """The share of the variance of the logits that is at least additive in the tokens.
 
     With W_d the variance of degree d, the sum of W_d over d > 1 is at most M_2, and at most
@@ -37,7 +35,7 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
     parts, said = [], []
     for one in models:
         k = min(2, max(one.orders))
-        name, ends = name_of(one, models), [one.end(seed, "M", k) for seed in one.runs]
+        name, ends = spectra.name_of(one, models), [one.end(seed, "M", k) for seed in one.runs]
         label = f"{name}: {3 - k} - M_{k} / Var g"
         mine = [records.above(label, 3 - k - x["share"], x["share_se"], 0.5) for x in ends]
         low = min(part.interval()[0] for part in mine)
@@ -59,7 +57,7 @@ def additive(id: str, models: Sequence[Spectra]) -> Claim:
     )
 
 
-def growth(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
+def growth(models: Sequence[Spectra]) -> list[tuple[str, records.Comparison]]:
     """The logarithm of the half-time of M_2 over that of M_1: over runs, of one by its contexts."""
     found = []
     for one in models:
@@ -67,23 +65,23 @@ def growth(models: Sequence[Spectra]) -> list[tuple[str, Comparison]]:
             part = spectra.half_time_ratio(one, 1, 2, f"{one.short}: ")
             if len(one.runs) == 1:
                 part = records.above(part.label, part.value, part.resolution)
-            found.append((name_of(one, models), part))
+            found.append((spectra.name_of(one, models), part))
     return found
 
 
-def cut(models: Sequence[Spectra], degree: int, words: str) -> list[tuple[str, Comparison]]:
+def cut(models: Sequence[Spectra], degree: int, words: str) -> list[tuple[str, records.Comparison]]:
     """The loss of logits cut above a degree, less that of all, where tokens were exchanged."""
     found = []
     for one in models:
         mine = one.at_end(one.first, "anchored excess").set_index("order")
         if degree in mine.index:
-            name = name_of(one, models)
+            name = spectra.name_of(one, models)
             label = f"{name}: loss of {words} above that of all orders"
             found.append((name, records.above(label, *mine.loc[degree, ["value", "se"]])))
     return found
 
 
-def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
+def of_models(id: str, models: Sequence[Spectra]) -> list[records.Claim]:
     """The claims of models that no paper knows; `id` is that of the figure."""
     given = {
         "half-times": (
@@ -100,7 +98,7 @@ def of_models(id: str, models: Sequence[Spectra]) -> list[Claim]:
     return claims(id, models, given)
 
 
-def claims(id: str, models: Sequence[Spectra], given: Mapping[str, tuple]) -> list[Claim]:
+def claims(id: str, models: Sequence[Spectra], given: Mapping[str, tuple]) -> list[records.Claim]:
     """Those of a figure, with their sentences. given: as of `all_judged`, half-times and pairs
     first."""
     half_times, alone, *others = records.all_judged(id, given, scope(models))

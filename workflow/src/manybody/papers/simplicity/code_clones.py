@@ -8,7 +8,6 @@ import pandas as pd
 
 from manybody.io.options import Block, Seed, key, refers
 from manybody.measure import clone_times
-from manybody.measure.clone_times import Saturation
 from manybody.papers import claims as records, style
 
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
@@ -31,7 +30,7 @@ class Clones(Block):
     predicted: list[Seed] = key("Runs that predict; the others are seen.", min_length=2)
 
 
-def read(inputs, block) -> dict[str, Saturation]:
+def read(inputs, block) -> dict[str, clone_times.Saturation]:
     """Saturation on each clone, from the files of the inputs of figure order."""
     students = inputs.clocks["ladder"][block.ladder[0].label]
     predicted = {run.seed: run.file() for run in students if run.seed in block.clones.predicted}
@@ -44,7 +43,7 @@ def read(inputs, block) -> dict[str, Saturation]:
     return clone_times.predicted_and_seen(predicted, losses, inputs.laws, trained)
 
 
-def covered(clones: Iterable[Saturation], trained: bool) -> list[records.Comparison]:
+def covered(clones: Iterable[clone_times.Saturation], trained: bool) -> list[records.Comparison]:
     """The share of clones, of trained generators or not, that saturate in their intervals."""
     told = [one for one in clones if one.trained == trained and math.isfinite(one.told)]
     if not told:

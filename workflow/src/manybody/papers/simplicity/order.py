@@ -24,7 +24,6 @@ from manybody.io.options import Block as Part, Seed, Text, key, refers
 from manybody.measure import order_times
 from manybody.measure.clone_times import Saturation
 from manybody.measure.half_times import Spectra
-from manybody.measure.order_times import HALF
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import code_clones, spectra, text_bounds
@@ -128,7 +127,9 @@ class Found(NamedTuple):
     @property
     def laws(self) -> list[order_times.Estimate]:
         """The cost of an order in each law of the ladder, at half."""
-        return [one for one in self.estimates if one.group == "ladder" and one.left == HALF]
+        return [
+            one for one in self.estimates if one.group == "ladder" and one.left == order_times.HALF
+        ]
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
@@ -162,7 +163,7 @@ def tables_of(
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
     """The tables of these times."""
-    ladder = times[(times["left"] == HALF) & (times["group"] == "ladder")]
+    ladder = times[(times["left"] == order_times.HALF) & (times["group"] == "ladder")]
     found = Found(
         times,
         *order_times.of_ladder(ladder, bootstraps),
@@ -175,7 +176,7 @@ def tables_of(
 
 
 def _rows(found: Found) -> Iterator[pd.DataFrame]:
-    at_half = found.times[found.times["left"] == HALF]
+    at_half = found.times[found.times["left"] == order_times.HALF]
     equal = [one for one in found.estimates if one.equal and one.group in ("ladder", "lengths")]
     for cell in dict.fromkeys(one.label for one in equal):
         mine = at_half[at_half["cell"] == cell]
@@ -222,7 +223,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             make(f"log of the factor, {one.name}", one.value, one.error, 0.0, half=one.half)
             for one in found.estimates
             if one.what == what and one.group in groups
-            if (one.equal if equal else one.left == HALF)
+            if (one.equal if equal else one.left == order_times.HALF)
         ]
 
     exchange, linear, alone = [], [], []

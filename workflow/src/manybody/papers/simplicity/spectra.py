@@ -9,9 +9,7 @@ import pandas as pd
 
 from manybody.io import tables
 from manybody.measure.half_times import Spectra, spread
-from manybody.papers import style
-from manybody.papers.claims import Comparison, over_seeds
-from manybody.papers.inputs import Spectrum
+from manybody.papers import claims as records, inputs as needed, style
 
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (1, 3)), (0, (6, 1, 1, 1, 1, 1)))  # of models
 COLOURS = {k: style.ORDERS[k + 1] for k in range(1, 6)}  # of M_k, and of logits cut at degree k
@@ -20,7 +18,7 @@ DEGREES = (1, 2, 3)  # at which logits are cut for the loss: orders up to 2, 3 a
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
-def read(keys: Iterable[Spectrum]) -> list[Spectra]:
+def read(keys: Iterable[needed.Spectrum]) -> list[Spectra]:
     """The spectra of each entry that the keys name, in their order."""
     found: dict[str, dict] = {}
     for key in keys:
@@ -28,7 +26,7 @@ def read(keys: Iterable[Spectrum]) -> list[Spectra]:
     return [Spectra(runs) for runs in found.values()]
 
 
-def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comparison:
+def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> records.Comparison:
     """The logarithm of the ratio of two orders' half-times, over runs, which must be above 0.
 
     All runs are measured in the same contexts, so that the error by these is not averaged out.
@@ -37,7 +35,7 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comp
     logs = [math.log(late.step / early.step) for early, late in pairs]
     error = max(spread(late.drawn - early.drawn) for early, late in pairs)
     label = f"{prefix}log of half-time of M_{high} over that of M_{low}"
-    return over_seeds(label, logs, resolution=error)
+    return records.over_seeds(label, logs, resolution=error)
 
 
 def name_of(one: Spectra, models: Sequence[Spectra]) -> str:

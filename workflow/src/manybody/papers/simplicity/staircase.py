@@ -16,8 +16,7 @@ import pandas as pd
 
 from manybody.io import tables, tensor_files
 from manybody.io.options import Block, Seeds, key, refers
-from manybody.papers import inputs as needed, readings
-from manybody.papers.claims import Claim, Comparison, judged, not_run
+from manybody.papers import claims as records, inputs as needed, readings
 from manybody.papers.figure import Adopting, Figure
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
@@ -274,11 +273,11 @@ def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
 
 
 # A statement, the comparisons for it, the rule of one of them, and where the paper has it.
-Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str, str]
+Statement = tuple[str, Callable[[Staircase], Iterable[records.Comparison]], str, str]
 
 
 @dataclass(frozen=True)
-class Closed(Comparison):
+class Closed(records.Comparison):
     """The median over runs of the share of the last gap that each has closed, `each`.
 
     Its interval is exact, from one run's share to another's: it lies above a threshold where the
@@ -316,7 +315,7 @@ def closed(group: Group, lines: Lines) -> Closed:
 
 def claims_of(
     figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
-) -> Iterator[Claim]:
+) -> Iterator[records.Claim]:
     """Records of statements about all sources; not run where losses are not of the same tokens."""
     scope = "; ".join(one.scope for one in sources)
     mixed = next((one for one in sources if len(one.predictions) > 1), None)
@@ -325,7 +324,7 @@ def claims_of(
         if mixed:
             tested = " and ".join(map(str, mixed.predictions))
             reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-            yield not_run(id, text, reason, scope, reference)
+            yield records.not_run(id, text, reason, scope, reference)
         else:
             parts = [part for source in sources for part in compare(source)]
-            yield judged(id, text, parts, scope, rule, reference=reference)
+            yield records.judged(id, text, parts, scope, rule, reference=reference)

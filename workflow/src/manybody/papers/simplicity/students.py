@@ -11,10 +11,9 @@ from pydantic import Field
 from manybody import models
 from manybody.io import tables
 from manybody.io.options import Block, Reference, inside, key, numbered, refers
-from manybody.measure import chains
+from manybody.measure import chains, intervals
 from manybody.models import labels
-from manybody.papers import inputs as needed
-from manybody.papers.claims import Comparison, below, margin, near
+from manybody.papers import claims as records, inputs as needed
 
 Target = refers("targets")  # of the block's own evaluation
 Test = refers("targets", of="of_generators")  # of the evaluations of all generators
@@ -170,26 +169,26 @@ class Chains(NamedTuple):
         name = labels.generator(self.about["generator"]["description"])
         return f"{name}, from noise" if self.about["chain_init"] == "unigram" else name
 
-    def settled(self, sweep: int) -> Comparison:
+    def settled(self, sweep: int) -> records.Comparison:
         """The score moves by less than 1 % of its total change in the last quarter of sweeps."""
         label = f"{self.label}, {sweep} sweeps: share of the score's change in the last quarter"
-        return near(label, *chains.drift(self.trace, sweep), 0.0, DRIFT)
+        return records.near(label, *chains.drift(self.trace, sweep), 0.0, DRIFT)
 
-    def forgotten(self, sweep: int) -> Comparison:
+    def forgotten(self, sweep: int) -> records.Comparison:
         """Less than a tenth of the positions hold the token that the chain started from."""
         label = f"{self.label}, {sweep} sweeps: share of the start's tokens"
         share, error = chains.kept(self.trace, sweep, self.about["chains"])
-        return below(label, share, error, chains.FORGOTTEN)
+        return records.below(label, share, error, chains.FORGOTTEN)
 
-    def mixed(self) -> Comparison:
+    def mixed(self) -> records.Comparison:
         """Split R-hat of the score is below 1.05; it has no error."""
         label = f"{self.label}: split R-hat of the score"
-        return below(label, chains.rhat_of(self.trace), 0.0, chains.RHAT)
+        return records.below(label, chains.rhat_of(self.trace), 0.0, chains.RHAT)
 
 
 def agreement(
     text: Chains, noise: Chains, losses: Sequence[pd.DataFrame], sweep: int
-) -> list[Comparison]:
+) -> list[records.Comparison]:
     """Scores and their generator's losses of chains from noise, less those of chains from text.
 
     losses: of chains from text and from noise, as `tables.select` gives them. No difference is
@@ -199,10 +198,10 @@ def agreement(
     own = [mean_loss(sums) for sums in losses]
     found = chains.agreement((text.trace, noise.trace), own, sweep, count)
     return [
-        near(
+        records.near(
             f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text",
             *(value, error, 0.0),
-            margin(error, count),
+            intervals.margin(error, count),
             deviations=0.0,  # the margin is the region's
         )
         for name, (value, error) in (("score", found.score), ("loss of the generator", found.loss))

@@ -23,7 +23,6 @@ from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
 from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed, style
-from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import comparison, spectra, students
 
@@ -260,7 +259,7 @@ def tables_of(found: list[Student]) -> style.Tables:
     return style.Tables(style.gathered(parts), found)
 
 
-def ends(label: str, steps: list[Step]) -> Iterator[Comparison]:
+def ends(label: str, steps: list[Step]) -> Iterator[records.Comparison]:
     """Last losses less those of the exact conditionals, by runs and by sequences."""
     for step in steps:
         value, by_run, runs = mean(step.apart)
@@ -271,7 +270,7 @@ def ends(label: str, steps: list[Step]) -> Iterator[Comparison]:
         yield records.near(said, value, error, 0.0, bound, half=half)
 
 
-def later(label: str, early: Step, late: Step) -> list[Comparison]:
+def later(label: str, early: Step, late: Step) -> list[records.Comparison]:
     """Differences of log t, of a higher step less a lower one, by both definitions: above 0.
 
     Checkpoints farther apart than `RESOLVED` add their distance to the interval.
@@ -291,7 +290,7 @@ def later(label: str, early: Step, late: Step) -> list[Comparison]:
     ]
 
 
-def agreement(label: str, one: list, other: list) -> Comparison:
+def agreement(label: str, one: list, other: list) -> records.Comparison:
     """The share of pairs of steps that both put in the same order less that put the other way."""
     products = [_sign(first) * _sign(second) for first, second in zip(one, other, strict=True)]
     same, against, open_ = (products.count(sign) for sign in (1, -1, 0))
@@ -301,7 +300,7 @@ def agreement(label: str, one: list, other: list) -> Comparison:
     return records.above(label, (same - against) / len(products), 0.0, half=half)
 
 
-def _sign(parts: list[Comparison]) -> int:
+def _sign(parts: list[records.Comparison]) -> int:
     """1 where all definitions say yes, -1 where all say no, else 0."""
     answers = {part.verdict() for part in parts}
     return (answers == {"yes"}) - (answers == {"no"})

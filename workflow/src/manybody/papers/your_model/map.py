@@ -10,8 +10,7 @@ import pandas as pd
 
 from manybody.io.options import key, refers
 from manybody.measure.half_times import Spectra
-from manybody.papers import inputs as needed, style
-from manybody.papers.claims import Claim
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
 
@@ -91,7 +90,7 @@ def _asked(values: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isfinite(values).any(axis=1))
 
 
-def claims(tables: Tables) -> list[Claim]:
+def claims(tables: Tables) -> list[records.Claim]:
     """No paper says anything of these models."""
     return []
 

@@ -7,8 +7,7 @@ import pandas as pd
 
 from manybody.io.options import key, refers
 from manybody.measure.half_times import Spectra
-from manybody.papers import inputs as needed, style
-from manybody.papers.claims import Claim
+from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, spectra
 
@@ -72,7 +71,7 @@ def tables_of(found: list[Spectra]) -> Tables:
     return Tables(style.gathered(parts), models, panels)
 
 
-def claims(tables: Tables) -> list[Claim]:
+def claims(tables: Tables) -> list[records.Claim]:
     """Claims on bounds and on which order grows first: no paper says anything of the models."""
     return answers.of_models("your-model/spectrum", [*tables.models.values()])
 
