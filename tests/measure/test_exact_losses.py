@@ -1,5 +1,6 @@
-"""Losses of true conditionals, against enumeration, and of one-layer models."""
+"""Losses of true conditionals, against enumeration, of marginals, and of one-layer models."""
 
+import math
 from itertools import combinations, permutations
 
 import numpy as np
@@ -142,3 +143,12 @@ def test_one_layer_models_lose_what_they_do_copy_by_copy(length, vocabulary, tmp
         np.testing.assert_allclose(losses["y"], expected, rtol=1e-12, err_msg=name)
     optimum = found[found["quantity"] == "optimum"]["y"]
     np.testing.assert_array_equal(optimum, truths.of_truth(hamiltonian, tokens))
+
+
+def test_single_site_marginals_are_an_entropy():
+    tokens = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
+    assert truths.of_marginals(tokens, 3) == pytest.approx((math.log(2), 0))
+    uneven = np.array([[0], [0], [0], [1]])
+    entropy = 0.25 * math.log(4) + 0.75 * math.log(4 / 3)
+    error = np.std([0.0, 0, 0, math.log(3)], ddof=1) / 2
+    assert truths.of_marginals(uneven, 2) == pytest.approx((entropy, error))

@@ -96,17 +96,6 @@ def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():
     assert found.to_dict() == {1: 4.0, 2: math.inf, 3: 2.0}
 
 
-def test_single_site_marginals_are_an_entropy():
-    tokens = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
-    loss, error = staircase.marginal_loss(tokens, 3)
-    assert loss == pytest.approx(math.log(2))
-    assert error == pytest.approx(0)
-    uneven = np.array([[0], [0], [0], [1]])
-    loss, error = staircase.marginal_loss(uneven, 2)
-    assert loss == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3))
-    assert error == pytest.approx(np.std([0.0, 0, 0, math.log(3)], ddof=1) / 2)
-
-
 # --- Claims ---------------------------------------------------------------------------------------
 
 

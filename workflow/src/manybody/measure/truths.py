@@ -1,4 +1,4 @@
-"""Losses of a source's own conditionals, which are known without a model.
+"""Losses that are known without a model: of a source's own conditionals, and of single sites.
 
 A model that has learned its source ends with the loss of the source's own conditionals on any set
 of sequences: those of a cut, of a filtered tree and of a clone, too. The least possible on a cut is
@@ -6,6 +6,7 @@ less, the loss of the cut's own conditionals. Losses are nats per token, every s
 N sequences, L sites.
 """
 
+import math
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -59,3 +60,16 @@ def of_truth(truth, tokens: np.ndarray) -> np.ndarray:
         own = np.take_along_axis(truth.log_conditionals(part), part[:, :, None], axis=2)
         found[start : start + step] = -own[:, :, 0].mean(axis=1)
     return found
+
+
+def of_marginals(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
+    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
+
+    The mean entropy of a site (nats); the error is over sequences.
+    """
+    counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
+    with np.errstate(divide="ignore"):
+        loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
+    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
+    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+    return float(each.mean()), float(error)

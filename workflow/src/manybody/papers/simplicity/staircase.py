@@ -16,6 +16,7 @@ import pandas as pd
 
 from manybody.io import tables, tensor_files
 from manybody.io.options import Block, Seeds, key, refers
+from manybody.measure.truths import of_marginals
 from manybody.papers import claims as records, inputs as needed, readings
 from manybody.papers.figure import Adopting, Figure
 
@@ -219,7 +220,7 @@ def read(inputs: Inputs) -> Staircase:
     held_out = Sequences.open(inputs.held_out.file())
     runs = [readings.read_run(run.file()) for run in [*inputs.lines, inputs.truth]]
     *fits, truth = (_line(*run) for run in runs)
-    marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
+    marginals = Line("single sites", 1, *of_marginals(held_out.tokens, held_out.vocabulary))
     truth = truth._replace(name=f"true {truth.order}-body")
     networks = sorted(map(_group, inputs.networks), key=lambda group: group.layers)
     protocols = [_group(given, networks[-1].model) for given in inputs.protocols]
@@ -257,19 +258,6 @@ def _line(about: dict, curve: pd.DataFrame) -> Line:
     order, last = about["description"]["order"], curve.iloc[-1]
     train = about["final"].get("train_loss", math.nan)
     return Line(f"{order}-body fit", order, float(last["loss"]), float(last["loss_se"]), train)
-
-
-def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
-    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
-
-    The mean entropy of a site (nats); the error is over sequences.
-    """
-    counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
-    with np.errstate(divide="ignore"):
-        loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
-    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
-    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
-    return float(each.mean()), float(error)
 
 
 # A statement, the comparisons for it, the rule of one of them, and where the paper has it.
