@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from manybody.measure.saturation import log_times, saturation
+from manybody.measure.saturation import log_times, plateau_end, saturation
 
 STEPS = [0, 100, 200, 400, 800]
 
@@ -34,6 +35,11 @@ def test_a_twentieth_may_be_left_where_no_share_is_said():
 
 def test_two_checkpoints_have_no_saturation():
     assert all(map(math.isnan, saturation([0, 10], [2.0, 1.0])))
+
+
+def test_the_plateau_ends_before_half_of_the_drop_is_made():
+    """The drop is 4, and half of it is made at 200 (loss 2 < 3): not yet at 100."""
+    assert plateau_end(pd.Series([5.0, 3.0, 2.0, 1.5, 1.0], STEPS)) == 100.0
 
 
 @given(

@@ -8,7 +8,6 @@ import planted_losses as planted
 import pytest
 from planted_losses import BERT, BLOCK, STEPS, TARGETS, clone, factored
 
-from manybody.measure.saturation import saturations
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import margin
@@ -64,8 +63,6 @@ def test_comparisons_have_the_numbers_that_were_built_in():
     # Two times that differ by 600, the rise of one loss, the fall of the other and both, a ratio.
     expected = [600.0, 600.0, 0.5, 1.0, 1.5, 1.0]
     assert [part.value for part in parts] == pytest.approx(expected)
-    # The drop of the control is 4 and half of it is made at 200 (loss 2 < 3): not yet at 100.
-    assert learning.plateau_end(of_curves(text=[HIGH] * 3).curves, "text") == 100.0
     ahead = compared([AHEAD] * 3, [HIGH] * 3, [HIGH] * 3)[5]
     assert (ahead.verdict(), ahead.value) == ("no", 1.5)
 
@@ -264,8 +261,8 @@ def test_figure_4_has_a_bar_and_a_group_of_late_losses_for_each_clone():
     _, times, late = fig4.draw(tables).axes
     names = ["n2", "n4-early", "n4", "bert", "n2-wide", "original"]
     for row, (name, bar) in enumerate(zip(names, times.lines, strict=True)):
-        known = saturations(tables.student.curves, name)
-        low, high = (known["step"] - known["spacing"]).min(), known["step"].max()
+        known = learning.saturated(tables.student, name)
+        low, high = (known["time"] - known["spacing"]).min(), known["time"].max()
         assert bar.get_xydata().tolist() == [[low, row], [high, row]]
         curves = tables.student.curves.query("target == @name")
         means = curves.groupby("step")["loss"].mean()[BLOCK["late_steps"]]

@@ -21,7 +21,7 @@ def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> floa
     return float(np.interp(level, y[around], x[around]))
 
 
-def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
+def of_runs(frame: pd.DataFrame, level: float) -> pd.Series:
     """The x at which each run first passes a level, by run; NaN if it never does. In order of x."""
     return pd.Series(
         {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},

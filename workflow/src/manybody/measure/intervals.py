@@ -27,13 +27,6 @@ def mean(values: Iterable[float]) -> Value:
     return Value(float(values.mean()) if len(values) else math.nan, error, len(values))
 
 
-def median(values: Iterable[float]) -> Value:
-    """Median and its standard error, that of a normal distribution's."""
-    values = np.asarray(list(values), float)
-    _, error, runs = mean(values)
-    return Value(float(np.median(values)), MEDIAN * error, runs)
-
-
 def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:
     """Half width of the interval that a normal distribution has at `deviations` standard errors.
 

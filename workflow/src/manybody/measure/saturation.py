@@ -1,7 +1,7 @@
 """Times at which losses saturate, at checkpoints and between them, with bootstraps over chains."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,14 +41,33 @@ def _last_above(losses, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return remaining, bound, np.where(above, places, -1).max(axis=-1, keepdims=True)
 
 
-def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
-    """Saturation step and spacing for each seed (the index) of a target's curves."""
-    mine = curves[curves["target"] == target].sort_values("step")
-    rows = {
-        seed: saturation(curve["step"], curve["loss"], share)
-        for seed, curve in mine.groupby("seed", sort=True)
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["step", "spacing"])
+def saturations(
+    curves: Iterable[tuple[int, pd.DataFrame]], share: float = SATURATION[0], time: str = "step"
+) -> pd.DataFrame:
+    """Saturation time and spacing for each seed (the index) of loss curves by seed.
+
+    Their rows are in the order of time, which the column `time` has.
+    """
+    rows = {seed: saturation(curve[time], curve["loss"], share) for seed, curve in curves}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["time", "spacing"])
+
+
+def later(early: pd.DataFrame, late: pd.DataFrame) -> tuple[pd.Series, float]:
+    """Times from one saturation to another, by the seeds that both have, and the standard deviation
+    that the spacing of checkpoints gives them.
+
+    A time known to lie in an interval of width w has the sd w / sqrt(12).
+    """
+    late, early = late.align(early, "inner", axis=0)
+    widths = early["spacing"] ** 2 + late["spacing"] ** 2
+    return late["time"] - early["time"], math.sqrt(widths.mean() / 12)
+
+
+def plateau_end(curve: pd.Series) -> float:
+    """Last checkpoint of the initial plateau: the loss, by step, has not yet made half of its total
+    drop. NaN when the drop is not resolved by checkpoints."""
+    late = np.flatnonzero(curve.to_numpy() < (curve.iloc[0] + curve.min()) / 2)
+    return float(curve.index[late[0] - 1]) if len(late) and late[0] > 1 else math.nan
 
 
 def log_times(

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from manybody.measure.crossings import crossings
-from manybody.measure.intervals import Value
+from manybody.measure import crossings, intervals
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.readings import Table, departure, is_in
 
@@ -64,19 +63,21 @@ def sampled(entry: dict) -> str:
     return f"{entry['points']} Sobol points, {entry['scrambles']} scramblings"
 
 
-def threshold(table: Table, layer: int) -> Value | None:
+def threshold(table: Table, layer: int) -> intervals.Value | None:
     """That of a layer at the entry's c; None if the table has not got it."""
     return table.at("threshold", f"alpha_{layer}", table.entry["skip"])
 
 
-def near(label: str, found: Value, expected: float, tolerance: float) -> records.Comparison:
+def near(
+    label: str, found: intervals.Value, expected: float, tolerance: float
+) -> records.Comparison:
     """A value that must differ from the expected one by less than the tolerance."""
     return records.near(label, found.value, found.error, expected, tolerance, runs=found.runs)
 
 
 def largest_difference(
     label: str,
-    found: Mapping[float, Value | None],
+    found: Mapping[float, intervals.Value | None],
     expected: Mapping[float, float],
     tolerance: float,
     name: str = "alpha",
@@ -122,7 +123,7 @@ def from_stored(
 
 def later(label: str, table: Table, early: str, late: str, series: str = "") -> records.Comparison:
     """The time from one quantity's passing of `LEARNED` to another's, run by run; above 0."""
-    first, second = (crossings(table.get(name, series), LEARNED) for name in (early, late))
+    first, second = (crossings.of_runs(table.get(name, series), LEARNED) for name in (early, late))
     differences = (second - first).dropna()
     if not len(differences):
         return records.unusable(label, "no run learned both layers")

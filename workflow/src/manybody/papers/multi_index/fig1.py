@@ -14,7 +14,6 @@ from manybody.papers import claims as records, readings, style
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import BOUND, KIND, LAYERS, Inputs, channel, sampled
-from manybody.papers.readings import Table
 
 CHANNELS = {"regularised": {}, "state_evolution": curves.LIGHT}
 FORCED = ("both layers", "layer 2 only")
@@ -59,7 +58,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(curves.gathered(drawn), found)
 
 
-def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
+def _end_rows(runs: readings.Table, quantity: str, name: str) -> list[pd.DataFrame]:
     """Means over runs of message passing at the last iteration, squared if of a cosine, against
     alpha; apart from the others those at which a run did not converge."""
     rows = []
@@ -71,7 +70,7 @@ def _end_rows(runs: Table, quantity: str, name: str) -> list[pd.DataFrame]:
     return [pd.DataFrame(rows, columns=["series", "seed", "x", "y", "y_err"])]
 
 
-def _threshold_rows(table: Table) -> list[pd.DataFrame]:
+def _threshold_rows(table: readings.Table) -> list[pd.DataFrame]:
     """Thresholds over c, and what the public repository stores under their names."""
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
     low, high = _skips(second)
@@ -93,12 +92,12 @@ def _skips(second: pd.DataFrame) -> tuple[float, float]:
     return float(second["x"][second["x"] > 0].min()), min(float(second["x"].max()), 10.0)
 
 
-def _doubts(table: Table) -> str:
+def _doubts(table: readings.Table) -> str:
     """The identities of a posterior that its averages do not keep to."""
     return "; ".join(table.about.get("broken", []))
 
 
-def _first(table: Table) -> records.Comparison:
+def _first(table: readings.Table) -> records.Comparison:
     label = f"alpha_1 - alpha_2, c = {table.entry['skip']:g}, {channel(table.entry)}"
     first, last = (curves.threshold(table, layer) for layer in LAYERS)
     if first is None or last is None:
@@ -110,7 +109,7 @@ def _first(table: Table) -> records.Comparison:
     return replace(gap, unusable=_doubts(table))
 
 
-def _public_overlaps(table: Table, runs: Table) -> list[records.Comparison] | str:
+def _public_overlaps(table: readings.Table, runs: readings.Table) -> list[records.Comparison] | str:
     """Overlaps of state evolution at the public parameters, and ends of runs at theirs."""
     found, away = [], readings.departure(table.entry, **public.TWO_LAYERS)
     if not away:
@@ -124,7 +123,7 @@ def _public_overlaps(table: Table, runs: Table) -> list[records.Comparison] | st
     return found or away
 
 
-def converged_mean(table: Table, quantity: str, alpha: float) -> Value | None:
+def converged_mean(table: readings.Table, quantity: str, alpha: float) -> Value | None:
     """The mean, at the last iteration, over the runs that converged: at finite size some go on
     fluctuating. None where fewer than two of several did."""
     for series in table.series("cosine 1"):
@@ -135,7 +134,7 @@ def converged_mean(table: Table, quantity: str, alpha: float) -> Value | None:
     return None
 
 
-def _public_thresholds(table: Table) -> list[records.Comparison] | str:
+def _public_thresholds(table: readings.Table) -> list[records.Comparison] | str:
     if away := readings.departure(table.entry, activation="softmax", regulariser=0):
         return away
     first = {c: table.at("alpha_1", "self-consistent", c) for c in public.ALPHA_1}
@@ -147,7 +146,7 @@ def _public_thresholds(table: Table) -> list[records.Comparison] | str:
     ]
 
 
-def _alpha_1_over_c(table: Table) -> list[records.Comparison] | str:
+def _alpha_1_over_c(table: readings.Table) -> list[records.Comparison] | str:
     """Differences are over the same samples, so that their errors are smaller than alpha_1's."""
     series = table.series("alpha_1 difference")
     found = table.get("alpha_1 difference", series[0] if series else "").dropna(subset=["y"])

@@ -8,13 +8,12 @@ import math
 import pandas as pd
 
 from manybody.io.options import Block as Part, key, refers
-from manybody.measure.crossings import crossings
-from manybody.measure.intervals import median
+from manybody.measure import crossings
+from manybody.measure.intervals import MEDIAN, Value, mean
 from manybody.papers import claims as records, readings, style
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, runs_of
-from manybody.papers.readings import Table
 
 ALPHA = 1.2  # of the runs of message passing that are shown, or the nearest
 EPOCH_SHARE = 0.25  # of a public epoch: a difference that counts as none
@@ -43,12 +42,12 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(curves.gathered(drawn), found)
 
 
-def _shown(runs: Table) -> str:
+def _shown(runs: readings.Table) -> str:
     """The series of the alpha that is shown."""
     return min(runs.series("cosine 1"), key=lambda series: abs(float(series) - ALPHA))
 
 
-def _message_rows(table: Table, alpha: str, name: str) -> list[pd.DataFrame]:
+def _message_rows(table: readings.Table, alpha: str, name: str) -> list[pd.DataFrame]:
     """A cosine of every run, their median, where runs end that did not converge, and the cosine
     M / sqrt(Q) of the same iteration at D -> infinity, if the entry asks for it; the start,
     iteration 0, has no room on a logarithmic axis."""
@@ -72,19 +71,20 @@ def extended(frame: pd.DataFrame) -> pd.DataFrame:
     return found.assign(y_err=math.nan)
 
 
-def _public_descent(table: Table) -> list[records.Comparison]:
+def _public_descent(table: readings.Table) -> list[records.Comparison]:
     """Public medians, of one teacher; levels are brought to the true cosine by its norm."""
     found = []
     for layer, places in public.EPOCHS.items():
         for level, epoch in places.items():
             true = level / public.NORMS[layer]
             label = f"SGD: median epoch at which cosine {layer} passes {true:.3f}"
-            times = crossings(table.get(f"cosine {layer}"), true)
-            middle = float(times.fillna(math.inf).median())
-            if math.isinf(middle):
+            times = crossings.of_runs(table.get(f"cosine {layer}"), true)
+            median = float(times.fillna(math.inf).median())
+            if math.isinf(median):
                 found.append(records.unusable(label, "half of the runs or fewer pass it"))
                 continue
-            value = median(times.dropna())._replace(value=middle)
+            known = times.dropna()
+            value = Value(median, MEDIAN * mean(known).error, len(known))
             found.append(curves.near(label, value, epoch, EPOCH_SHARE * epoch))
     return found
 

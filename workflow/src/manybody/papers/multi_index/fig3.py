@@ -14,7 +14,6 @@ from manybody.papers import claims as records, readings, style
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
 from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, channel
-from manybody.papers.readings import Table
 
 ORDER = (3, 1, 2)  # in which the layers are learned
 CHANNELS = {"deep_regularised": {}, "deep": curves.LIGHT}
@@ -57,18 +56,18 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(curves.gathered(drawn), found)
 
 
-def _classifiers(found: dict[str, Table]) -> dict[str, Table]:
+def _classifiers(found: dict[str, readings.Table]) -> dict[str, readings.Table]:
     """The tables of the panels (d) and, where TREC's questions are given, (e)."""
     asked = found["trec"].series("similarity 1")
     return {"d": found["docstrings"]} | ({"e": found["trec"]} if asked else {})
 
 
-def _classified(table: Table) -> str:
+def _classified(table: readings.Table) -> str:
     """The texts that a classifier tells apart."""
     return "docstrings by package" if isinstance(table.entry["questions"], dict) else "TREC"
 
 
-def _threshold_rows(deep: Table) -> list[pd.DataFrame]:
+def _threshold_rows(deep: readings.Table) -> list[pd.DataFrame]:
     """Thresholds over c, and the bound of linear stability."""
     parts = []
     for layer in ORDER:
@@ -78,7 +77,7 @@ def _threshold_rows(deep: Table) -> list[pd.DataFrame]:
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
 
-def _shared(table: Table) -> records.Comparison:
+def _shared(table: readings.Table) -> records.Comparison:
     """The gap of the thresholds of layers 1 and 2, with the error of independent ones, over the
     smaller one."""
     label = f"alpha_2 / alpha_1 - 1, {channel(table.entry)}"
@@ -90,7 +89,7 @@ def _shared(table: Table) -> records.Comparison:
     return records.near(label, ratio - 1, error, 0.0, SHARED, runs=first.runs)
 
 
-def _last_layer_first(table: Table) -> records.Comparison:
+def _last_layer_first(table: readings.Table) -> records.Comparison:
     """The gap of the thresholds of layer 1 and of the last at the c where it is smallest, of those
     at which both were found."""
     label = "layer 1 less the last"

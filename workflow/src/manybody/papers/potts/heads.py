@@ -10,11 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from manybody.io.options import Block as Options, Count, Text, key, refers
-from manybody.measure import contacts as measured
-from manybody.measure.intervals import mean
-from manybody.papers import claims as records, inputs as needed, style
+from manybody.measure import contacts as measured, intervals
+from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.potts import contacts
-from manybody.papers.readings import read_run
 
 FEW = 8  # heads at most that count as few
 LESS = 0.05  # share of contacts that they may lack
@@ -111,7 +109,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
                 scores = measured.as_matrix(frame, "apc", about["length"])
                 pairs = measured.best_pairs(scores, part.separation, truth.known)
                 numbers = np.ravel_multi_index(pairs, scores.shape)
-                losses = np.array(read_run(run.file())[0]["held_out"])
+                losses = np.array(readings.read_run(run.file())[0]["held_out"])
                 fits[about["heads"]] = Fit(losses, np.where(truth.contacts[pairs], numbers, -1))
         families.append(Family(part.source, len(scores), fits.pop("full"), fits))
     return tables_of(families)
@@ -129,7 +127,9 @@ def tables_of(families: list[Family]) -> style.Tables:
                 parts.append(
                     style.points(panels[0], name + more, family.name, list(fits), shares, errors)
                 )
-            losses, errors, _ = zip(*(mean(fit.losses) for fit in fits.values()), strict=True)
+            losses, errors, _ = zip(
+                *(intervals.mean(fit.losses) for fit in fits.values()), strict=True
+            )
             parts.append(
                 style.points(panels[1], LOSS + more, family.name, list(fits), losses, errors)
             )
@@ -162,7 +162,7 @@ def _compared(family: Family, heads: int) -> list[records.Comparison]:
     few, full, length = family.by_heads[heads], family.full, family.length
     ours, theirs = few.hits(length), full.hits(length)
     share = (len(ours) - len(theirs)) / length, math.sqrt(max(1, len(ours ^ theirs))) / length
-    loss, error, runs = mean(few.losses - full.losses)
+    loss, error, runs = intervals.mean(few.losses - full.losses)
     words = f"{heads} heads less full couplings"
     return [
         records.above(f"share of contacts, {words}", *share, -LESS),

@@ -12,8 +12,8 @@ from manybody import models
 from manybody.data.gauge import CouplingError, coupling_error
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
+from manybody.measure import saturation
 from manybody.measure.intervals import mean
-from manybody.measure.saturation import SATURATION, saturation
 from manybody.papers import claims as records, readings, style
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
@@ -163,27 +163,19 @@ def _encoder(entry: Entry) -> str:
 
 def faster(data: Data) -> list[records.Comparison]:
     """Epochs in which encoders make their drop of the loss, less those of factored attention."""
-    found, share = [], SATURATION[0]
+    found, share = [], saturation.SATURATION[0]
     for encoder, entry in product(data.of_kind("encoder"), data.of_kind(*FACTORED)):
-        late, early = _times(encoder, share).align(_times(entry, share), "inner", axis=0)
-        # A time known to lie in an interval of width w has the sd w / sqrt(12).
-        widths = late["spacing"] ** 2 + early["spacing"] ** 2
-        found.append(
-            records.over_seeds(
-                f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}",
-                late["epoch"] - early["epoch"],
-                resolution=math.sqrt(widths.mean() / 12),
-                deviations=records.STRICT,
-            )
-        )
+        epochs, resolution = saturation.later(_times(entry, share), _times(encoder, share))
+        label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
+        rule = dict(resolution=resolution, deviations=records.STRICT)
+        found.append(records.over_seeds(label, epochs, **rule))
     return found
 
 
 def _times(entry: Entry, share: float) -> pd.DataFrame:
-    """Epoch of saturation and spacing of checkpoints, by seed."""
-    curves = {seed: run.curve for seed, run in entry.runs.items()}
-    found = {seed: saturation(one["epoch"], one["loss"], share) for seed, one in curves.items()}
-    return pd.DataFrame.from_dict(found, orient="index", columns=["epoch", "spacing"])
+    """Epochs of saturation, by seed."""
+    curves = ((seed, run.curve) for seed, run in entry.runs.items())
+    return saturation.saturations(curves, share, "epoch")
 
 
 def along_interpolation(data: Data) -> list[records.Comparison]:

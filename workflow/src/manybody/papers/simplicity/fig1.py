@@ -9,16 +9,15 @@ from manybody.io.options import key
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import learning, students
-from manybody.papers.simplicity.students import Evaluated, StudentInputs, Targets
 
 
 class Block(students.StudentBlock, Figure):
     """Losses on the clones against the epoch."""
 
-    ladder: Targets = key("Targets from low to high order.", min_length=2)
+    ladder: students.Targets = key("Targets from low to high order.", min_length=2)
 
 
-class Inputs(StudentInputs):
+class Inputs(students.StudentInputs):
     """The student's runs; the figure that has the claims about the same runs, if there is one."""
 
     claims_reported_by: str | None
@@ -40,7 +39,7 @@ class Tables:
 
     drawn: pd.DataFrame
     series: list[tuple[learning.Series, pd.DataFrame]]
-    student: Evaluated
+    student: students.Evaluated
     compared: dict[str, list[records.Comparison]]
 
 
@@ -50,7 +49,9 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(student, block, inputs.claims_reported_by)
 
 
-def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
+def tables_of(
+    student: students.Evaluated, block: Block, claims_reported_by: str | None = None
+) -> Tables:
     unit = 1 / files.steps_per_epoch(student.history)
     series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
     compared = {

@@ -7,7 +7,7 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import Condition, given, key, other_than, refers
-from manybody.measure.saturation import SATURATION, saturations
+from manybody.measure.saturation import SATURATION
 from manybody.papers import claims as records, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import comparison, learning, students
@@ -94,8 +94,8 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
 def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
     """Loss and accuracy but for step 0, which has no place on a log axis, and `between`: the
     checkpoints around the saturation of all seeds, at the share of the drop that is left in %."""
-    times = saturations(student.curves, one.target)
-    ends = (times["step"] - times["spacing"]).min(), times["step"].max()
+    times = learning.saturated(student, one.target)
+    ends = (times["time"] - times["spacing"]).min(), times["time"].max()
     curves = [one.curve(student, name) for name in ("loss", "accuracy")]
     between = style.points("between", one.label, "all", ends, [100 * SATURATION[0]] * 2)
     return pd.concat([*(curve[curve["x"] > 0] for curve in curves), between], ignore_index=True)

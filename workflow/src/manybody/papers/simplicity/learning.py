@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from manybody.io import tables
 from manybody.measure.intervals import mean
-from manybody.measure.saturation import SATURATION, saturations
+from manybody.measure.saturation import SATURATION, later, plateau_end, saturations
 from manybody.models import labels
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds
+from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds, unusable
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
@@ -111,12 +110,10 @@ def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
     style.band(axes, curve, series.looks["color"])
 
 
-def plateau_end(curves: pd.DataFrame, control: str) -> float:
-    """Last checkpoint of the initial plateau: the loss on original text, averaged over seeds, has
-    not yet made half of its total drop. NaN when the drop is not resolved by checkpoints."""
-    curve = _losses(curves, control).mean(axis=1)
-    late = np.flatnonzero(curve.to_numpy() < (curve.iloc[0] + curve.min()) / 2)
-    return float(curve.index[late[0] - 1]) if len(late) and late[0] > 1 else math.nan
+def saturated(student: Evaluated, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
+    """Saturation of the loss on a target by seed, as of `saturations`."""
+    mine = student.curves[student.curves["target"] == target]
+    return saturations(mine.groupby("seed"), share)
 
 
 def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -131,16 +128,12 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
     names = student.labels
     pairs = list(pairwise(ladder)) + ([(ladder[0], ladder[-1])] if len(ladder) > 2 else [])
     for share in SATURATION:
-        times = {target: saturations(student.curves, target, share) for target in ladder}
+        times = {target: saturated(student, target, share) for target in ladder}
         for low, high in pairs:
-            early, late = times[low], times[high]
-            # A time known to lie in an interval of width w has the sd w / sqrt(12).
-            widths = early["spacing"] ** 2 + late["spacing"] ** 2
+            label = f"steps from saturation on {names[low]} to that on {names[high]}"
+            steps, resolution = later(times[low], times[high])
             yield over_seeds(
-                f"steps from saturation on {names[low]} to that on {names[high]} "
-                f"({share:.0%} of the drop left)",
-                late["step"] - early["step"],
-                resolution=math.sqrt(widths.mean() / 12),
+                f"{label} ({share:.0%} of the drop left)", steps, resolution=resolution
             )
 
 
@@ -166,14 +159,13 @@ def late_changes(
 
 def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> Iterator[Comparison]:
     """Drops of the losses up to the plateau's end, over the drop of the highest order."""
-    end = plateau_end(student.curves, control)
+    end = plateau_end(_losses(student.curves, control).mean(axis=1))
     *others, highest = ladder
     names = student.labels
     for low in others:
         label = f"drop of the loss on {names[low]} over that on {names[highest]}"
         if math.isnan(end):
-            reason = "checkpoints do not resolve the plateau's end"
-            yield Comparison(label, math.nan, unusable=reason)
+            yield unusable(label, "checkpoints do not resolve the plateau's end")
             continue
         losses = (_losses(student.curves, target) for target in (low, highest))
         one, two = (loss.iloc[0] - loss.loc[end] for loss in losses)
@@ -186,7 +178,7 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
     label = "last loss on original text less the lowest before"
     losses = _losses(student.curves, control)
     if len(losses) < 3:
-        return [Comparison(label, math.nan, unusable="there are fewer than three checkpoints")]
+        return [unusable(label, "there are fewer than three checkpoints")]
     rise, error, runs = mean(losses.iloc[-1] - losses.iloc[:-1].min())
     return [below(label, rise, error, 0.0, runs=runs)]
 
@@ -200,7 +192,7 @@ def similar_losses(
     sequences within pairs.
     """
     losses, curves = student.losses, student.curves
-    end = plateau_end(curves, control)
+    end = plateau_end(_losses(curves, control).mean(axis=1))
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
         one, two = (tables.select(losses, target, step) for target in (first, second))

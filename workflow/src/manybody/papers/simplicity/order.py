@@ -21,13 +21,10 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Seed, Text, key, refers
-from manybody.measure import order_times
-from manybody.measure.clone_times import Saturation
-from manybody.measure.half_times import Spectra
+from manybody.measure import clone_times, half_times, order_times
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import code_clones, spectra, text_bounds
-from manybody.papers.simplicity.code_clones import COVERED, STEPS, WIDEST, Clones
 
 LIKE = 0.05  # chance below which the log-linear form is refused
 EXCHANGE = "One order costs as much as a factor of two in information, or more"
@@ -54,7 +51,7 @@ class Block(Figure):
     nested: list[Cell] = key("Students of terms inside others, beside disjoint ones.", [])
     alone: list[Cell] = key("Students of a high order alone, then beside lower ones.", [])
     controls: list[Cell] = key("Students by other recipes, at equal information.", [])
-    clones: Clones = key(
+    clones: code_clones.Clones = key(
         "Clones of the first law of the ladder, of two symbols and terms that share no sites.", None
     )
     spectrum: refers("spectra", "draws", "enumeration") = key(
@@ -120,8 +117,8 @@ class Found(NamedTuple):
     ladder: order_times.Fit
     chance: tuple[float, int] | None
     estimates: list[order_times.Estimate]
-    clones: dict[str, Saturation]
-    spectrum: Spectra | None
+    clones: dict[str, clone_times.Saturation]
+    spectrum: half_times.Spectra | None
     bounds: dict[str, list[text_bounds.Bound]]
 
     @property
@@ -157,8 +154,8 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
 
 def tables_of(
     times: pd.DataFrame,
-    clones: Mapping[str, Saturation] | None = None,
-    spectrum: Spectra | None = None,
+    clones: Mapping[str, clone_times.Saturation] | None = None,
+    spectrum: half_times.Spectra | None = None,
     bounds: Mapping[str, list[text_bounds.Bound]] | None = None,
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
@@ -233,7 +230,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         alone = parts(records.above, "order", "ladder")
     if found.chance:
         chance, degrees = found.chance
-        vague = chance > LIKE and any(one.half > WIDEST for one in found.laws)
+        vague = chance > LIKE and any(one.half > code_clones.WIDEST for one in found.laws)
         label, why = f"chance, {degrees} degrees of freedom", "a law's interval is wider" * vague
         linear = [records.above(label, chance, 0.0, LIKE, unusable=why)]
     given = {
@@ -277,8 +274,8 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             f"clones{name}": (
                 f"Times of saturation on {what} follow from the times of terms",
                 code_clones.covered(found.clones.values(), trained),
-                f"more than {COVERED:.0%} lie in their 95 % intervals; of those that are wider "
-                "than a factor of two either way it is not known",
+                f"more than {code_clones.COVERED:.0%} lie in their 95 % intervals; of those that "
+                "are wider than a factor of two either way it is not known",
             )
             for name, what, trained in (
                 ("", "parts of the law", False),
@@ -338,7 +335,7 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
     axes.margins(x=0.2)  # what is drawn beside its place lies inside
     axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
     axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
-    style.plain_ticks(axes.yaxis, STEPS)
+    style.plain_ticks(axes.yaxis, code_clones.STEPS)
     axes.legend()
 
 
