@@ -17,7 +17,7 @@ from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
 from manybody.io.tables import rows
 from manybody.measure import truths
-from manybody.measure.contacts import apc, write_known, write_scores
+from manybody.measure.contacts import Truth, apc, write_known, write_scores
 from manybody.papers.inputs import Curve, distinct, with_files
 from manybody.papers.potts import contacts, fig2, fig3, heads, recovery
 from manybody.theory import replica
@@ -283,7 +283,7 @@ def of_recovery(*given):
         return recovery.tables(with_files(inputs, {"curves": [str(path)]}), None)
 
 
-TRUTH = contacts.Truth(HAMILTONIAN.couplings != 0, ~np.eye(LENGTH, dtype=bool))
+TRUTH = Truth(HAMILTONIAN.couplings != 0, ~np.eye(LENGTH, dtype=bool))
 
 
 def contact_tables(noise=0.1, separation=1, truth=None, couplings=HAMILTONIAN.couplings, **about):

@@ -247,7 +247,7 @@ def test_a_structure_makes_a_table_of_known_contacts(tmp_path):
     tokens = np.zeros((2, len(PROTEIN)), np.uint8)
     sequences.write(tmp_path / "train.parquet", tokens, 21, about(PROTEIN))
     make(tmp_path / "s.pdb", tmp_path / "train.parquet", tmp_path / "known.parquet")
-    contacts, known = read_known(tmp_path / "known.parquet")
+    contacts, known, _ = read_known(tmp_path / "known.parquet")
     distances, _ = structure_distances(tmp_path / "s.pdb", about(PROTEIN))
     np.testing.assert_array_equal(contacts, np.nan_to_num(distances, nan=99) < 8)
     assert contacts.any()

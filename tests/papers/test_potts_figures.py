@@ -26,7 +26,7 @@ from planted_potts import (
     recipe,
 )
 
-from manybody.measure.contacts import precision, write_known, write_scores
+from manybody.measure.contacts import Truth, precision, write_known, write_scores
 from manybody.papers import style
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, with_files
 from manybody.papers.potts import contacts, fig2, fig3, heads, recovery, runs
@@ -317,11 +317,11 @@ def test_contacts_are_compared_with_chance():
 
 
 def test_few_contacts_decide_nothing_and_others_than_the_scores_say_are_fewer_than_by_chance():
-    other = contacts.Truth(HAMILTONIAN.couplings == 0, TRUTH.known)
+    other = Truth(HAMILTONIAN.couplings == 0, TRUTH.known)
     assert contacts.claims(contact_tables(0.01, truth=other))[0].value < 0
     few = np.zeros_like(TRUTH.contacts)
     few[[0, 5], [5, 0]] = True
-    (found,) = contacts.claims(contact_tables(0.1, truth=contacts.Truth(few, TRUTH.known)))
+    (found,) = contacts.claims(contact_tables(0.1, truth=Truth(few, TRUTH.known)))
     assert found.verdict == "undecided"
 
 
@@ -329,7 +329,7 @@ def test_what_is_not_known_is_no_claim():
     assert contacts.claims(contact_tables(0.1)) == []
     near = np.eye(LENGTH, k=1, dtype=bool)
     for known in (TRUTH.known, np.zeros_like(TRUTH.known)):  # no contact that far apart; no pair
-        truth = contacts.Truth(near | near.T, known)
+        truth = Truth(near | near.T, known)
         (found,) = contacts.claims(contact_tables(0.1, separation=5, truth=truth))
         assert (found.verdict, found.because) == (
             "not-run", "none of the known pairs, |i − j| ≥ 5 is a contact"

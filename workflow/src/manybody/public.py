@@ -694,7 +694,7 @@ def plot_contacts(
     """
     from matplotlib import pyplot
 
-    from manybody.measure.contacts import as_matrix
+    from manybody.measure.contacts import Truth, as_matrix
     from manybody.papers.potts import contacts
 
     length, truth = int(scores["j"].max()), None
@@ -702,7 +702,7 @@ def plot_contacts(
         near = np.asarray(known, bool)
         if near.shape != (length, length):
             raise Refusal(f"found shape {near.shape}; expected {(length, length)}", "known")
-        truth = contacts.Truth(near | near.T, ~np.eye(length, dtype=bool))
+        truth = Truth(near | near.T, ~np.eye(length, dtype=bool))
     columns = {"corrected": "apc", "as it is": "score"}
     maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
     ax = ax or pyplot.figure().add_subplot()

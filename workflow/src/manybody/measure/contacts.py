@@ -8,8 +8,10 @@ section 5, has the conventions. numpy only.
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -210,12 +212,20 @@ def write_known(
     parquet.write_table(path, pa.table(columns, schema=KNOWN.schema), document)
 
 
-def read_known(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Contacts and known pairs, both (L, L) bool and symmetric, that `write_known` wrote."""
+class Truth(NamedTuple):
+    """Contacts and known pairs (L, L, bool), and sentences on them."""
+
+    contacts: np.ndarray
+    known: np.ndarray
+    said: Sequence[str] = ()
+
+
+def read_known(path: str | Path) -> Truth:
+    """Contacts and known pairs, both symmetric, that `write_known` wrote."""
     table, about = KNOWN.read(path)
     length = about["length"]
     contacts, known = np.zeros((2, length, length), dtype=bool)
     i, j = (table[column].to_numpy() - 1 for column in ("i", "j"))
     known[i, j] = known[j, i] = True
     contacts[i, j] = contacts[j, i] = table["contact"].to_numpy()
-    return contacts, known
+    return Truth(contacts, known)

@@ -53,15 +53,6 @@ SHOWN = 5  # best pairs that are named
 
 
 @dataclass(frozen=True)
-class Truth:
-    """Contacts and known pairs (L, L, bool) of all columns of the file, and sentences on them."""
-
-    contacts: np.ndarray
-    known: np.ndarray
-    said: list[str]
-
-
-@dataclass(frozen=True)
 class Found:
     """A family, its model, scores (L, L) of all columns of the file before and after the average
     product correction, nan of columns without residues, and how many of the best pairs are
@@ -76,7 +67,7 @@ class Found:
     raw: np.ndarray
     scores: np.ndarray
     separation: int
-    truth: Truth | None
+    truth: contacts.Truth | None
     precision: pd.DataFrame
 
     @property
@@ -95,7 +86,7 @@ class Found:
 
 def opened(
     path: str | Path, structure: str | Path | None, chain: str | None = None, **reading
-) -> tuple[Family, Truth | None]:
+) -> tuple[Family, contacts.Truth | None]:
     """A family, read with the options `reading` of `data.family.read`, and what is known of it.
 
     If no reference is named and a structure is not that of the first record, it is the record that
@@ -114,18 +105,20 @@ def opened(
     return family, truth_of(family, structure, chain)
 
 
-def truth_of(family: Family, path: str | Path | None, chain: str | None = None) -> Truth | None:
+def truth_of(
+    family: Family, path: str | Path | None, chain: str | None = None
+) -> contacts.Truth | None:
     """Known contacts and pairs of a family: from a file, else the alignment's own consensus
     structure, if it has one of RNA or DNA. `SourceError` says what does not fit."""
     length = len(family.whole["numbers"])
     if path is not None:
         near, known, _, more = known_contacts.read(path, family.whole, length, chain)
-        return Truth(near, known, more["said"])
+        return contacts.Truth(near, known, more["said"])
     if family.structure is None or family.about["kind"] == "protein":
         return None
     near = known_contacts.of_brackets(family.about["file"], family.structure, length)
     said = [f"{near.sum() // 2} pairs of the alignment's own SS_cons, no others in contact"]
-    return Truth(near, ~np.eye(length, dtype=bool), said) if near.any() else None
+    return contacts.Truth(near, ~np.eye(length, dtype=bool), said) if near.any() else None
 
 
 # --- Fit -----------------------------------------------------------------------------------------
@@ -331,7 +324,7 @@ def three_body(family: Family, threads: int) -> str:
 def found_in(
     family: Family,
     model: PairModel,
-    truth: Truth | None,
+    truth: contacts.Truth | None,
     separation: int | None = None,
     scored: PairModel | None = None,
 ) -> Found:

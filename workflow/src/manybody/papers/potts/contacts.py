@@ -4,7 +4,6 @@ import math
 import re
 import textwrap
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -92,19 +91,6 @@ class Inputs(needed.Inputs):
         )
 
 
-class Truth(NamedTuple):
-    """Contacts and known pairs (L, L, bool)."""
-
-    contacts: np.ndarray
-    known: np.ndarray
-
-    @property
-    def marks(self) -> np.ndarray:
-        """1 where a pair below the diagonal is a contact, 0 where it is unknown, else NaN."""
-        marks = np.where(self.contacts, 1.0, np.where(self.known, math.nan, 0.0))
-        return np.where(np.tri(len(marks), k=-1) > 0, marks, math.nan)
-
-
 @dataclass(frozen=True)
 class Tables:
     """Scores (L, L) of all pairs, `corrected` and `as it is`; what they are of; what is true; the
@@ -117,7 +103,7 @@ class Tables:
     drawn: pd.DataFrame
     scores: dict[str, np.ndarray]
     about: dict
-    truth: Truth | None
+    truth: contacts.Truth | None
     separation: int
     asked: int
     chance: float
@@ -135,10 +121,10 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     frame, about = contacts.CONTACTS.read(inputs.contacts.file())
     length, truth = about["length"], None
     if inputs.known:
-        truth = Truth(*contacts.read_known(inputs.known.file()))
+        truth = contacts.read_known(inputs.known.file())
     elif inputs.planted:
         couplings = Stored.load(inputs.planted.file()).couplings
-        truth = Truth(couplings != 0, ~np.eye(length, dtype=bool))
+        truth = contacts.Truth(couplings != 0, ~np.eye(length, dtype=bool))
     scores = {
         name: contacts.as_matrix(frame, column, length)
         for name, column in (("corrected", "apc"), ("as it is", "score"))
@@ -147,7 +133,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(
-    scores: dict[str, np.ndarray], about: dict, truth: Truth | None, separation: int
+    scores: dict[str, np.ndarray], about: dict, truth: contacts.Truth | None, separation: int
 ) -> Tables:
     """The tables of these scores, nan of pairs that no model has."""
     corrected, seed = scores["corrected"], about["seed"]
@@ -174,18 +160,25 @@ def tables_of(
 
 
 def _contact_rows(
-    scores: np.ndarray, truth: Truth, separation: int, asked: int, seed: int
+    scores: np.ndarray, truth: contacts.Truth, separation: int, asked: int, seed: int
 ) -> list[pd.DataFrame]:
     """Contacts (1) and unknown pairs (0) below the diagonal, and the pairs of highest score."""
-    i, j = np.nonzero(np.isfinite(truth.marks))
+    marks = _marks(truth)
+    i, j = np.nonzero(np.isfinite(marks))
     names = [f"contact of site {site}" for site in i + 1]
-    parts = [style.points("a", names, seed, j + 1, truth.marks[i, j])]
+    parts = [style.points("a", names, seed, j + 1, marks[i, j])]
     best = contacts.best_pairs(scores, separation, truth.known)
     first, second = (sites[:asked] for sites in best)
     hits = truth.contacts[first, second]
     for name, of in zip(BEST, (hits, ~hits), strict=True):
         parts.append(style.points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1))
     return parts
+
+
+def _marks(truth: contacts.Truth) -> np.ndarray:
+    """1 where a pair below the diagonal is a contact, 0 where it is unknown, else NaN: (L, L)."""
+    marks = np.where(truth.contacts, 1.0, np.where(truth.known, math.nan, 0.0))
+    return np.where(np.tri(len(marks), k=-1) > 0, marks, math.nan)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -268,7 +261,7 @@ def draw_map(figure, axes, tables: Tables) -> None:
 def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
     from matplotlib.colors import ListedColormap
 
-    marks = tables.truth.marks
+    marks = _marks(tables.truth)
     axes.imshow(marks, cmap=ListedColormap([UNKNOWN, CONTACT]), vmin=0, vmax=1, **looks)
     for label, grey, value in ("contact", CONTACT, 1), ("unknown", UNKNOWN, 0):
         if (marks == value).any():

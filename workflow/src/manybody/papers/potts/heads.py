@@ -98,8 +98,8 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     from manybody.data.hamiltonian import Hamiltonian as Stored
 
     couplings = Stored.load(inputs.hamiltonian.file()).couplings
-    planted = contacts.Truth(couplings != 0, ~np.eye(len(couplings), dtype=bool))
-    real = contacts.Truth(*measured.read_known(inputs.known.file()))
+    planted = measured.Truth(couplings != 0, ~np.eye(len(couplings), dtype=bool))
+    real = measured.read_known(inputs.known.file())
     families = []
     for part, truth in ((block, real), (block.planted, planted)):
         fits = {}

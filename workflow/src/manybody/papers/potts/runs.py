@@ -12,8 +12,7 @@ from manybody import models
 from manybody.data.gauge import CouplingError, coupling_error
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
-from manybody.measure import saturation
-from manybody.measure.intervals import mean
+from manybody.measure import intervals, saturation
 from manybody.papers import claims as records, readings, style
 
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
@@ -109,7 +108,7 @@ class Data:
         """Error of the mean excess over seeds: from their spread, if there are several, and from
         the sequences, each paired with the optimum; NaN where neither is known."""
         paired = np.mean([run.each for run in entry.runs.values()], axis=0) - self.optimum.each
-        errors = [mean(sample).error for sample in (paired, ends(entry.runs))]
+        errors = [intervals.mean(sample).error for sample in (paired, ends(entry.runs))]
         known = [float(error) for error in errors if math.isfinite(error)]
         return math.hypot(*known) if known else math.nan
 
