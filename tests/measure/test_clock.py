@@ -1,4 +1,5 @@
-"""K_e, S_k and times of students whose half-logits are known, against sums over all states."""
+"""K_e, S_k, times and losses on clones of students whose half-logits are known, against sums over
+all states."""
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from manybody.io import sequences, tables
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.measure.clock import Clock, contexts, measure, student_logs
+from manybody.measure.clone_times import clone_losses
 from manybody.measure.order_times import times
 from manybody.models.objectives import sequence_sums
 
@@ -174,3 +176,16 @@ def test_times_are_interpolated_in_the_logarithm_and_what_is_not_reached_is_said
     shares = times(frames[0], "share")
     np.testing.assert_allclose(shares["time"], [10**1.5, 10 ** (2 + 35 / 36)])
     assert times(frames[0], "own_share")["reached"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("keep", [[2, 3], [2], [3]])
+@pytest.mark.parametrize("scale", [0.25, 1.0])
+def test_losses_on_clones_are_those_of_all_states(keep, scale):
+    clone = CodeLaw(SITES, scale * LAW.couplings * np.isin(LAW.orders, keep), LENGTH)
+    shares = np.array([[0.0, 0.0, 0.0, 0.0], [0.4, 0.9, 0.2, 1.1], [1.3, 1.0, 0.7, 0.5]])
+    states = all_states(2, LENGTH)
+    weights, expected = np.exp(clone.log_probability(states)), []
+    for row in shares * LAW.couplings:
+        logs = student(SITES, row, states)
+        expected.append(-weights @ np.take_along_axis(logs, states[:, :, None], 2)[:, :, 0].mean(1))
+    np.testing.assert_allclose(clone_losses(LAW, clone.means, shares), expected, atol=1e-12)

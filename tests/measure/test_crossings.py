@@ -1,4 +1,4 @@
-"""Places on curves, and on the mean of several, that are known."""
+"""Places on curves, and on the mean of several, that are known; errors of means."""
 
 import math
 
@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from manybody.measure.crossings import first_crossing, last_crossing, of_mean, peak
+from manybody.measure.intervals import mean
 
 
 def test_crossings_are_read_from_straight_lines():
@@ -39,3 +40,8 @@ def test_the_error_of_a_place_is_that_of_realisations_drawn_again():
     found = of_mean(losses, peak)
     assert found.error == pytest.approx(6 / math.sqrt(16), rel=0.15)
     assert found.runs == 16
+
+
+def test_means_of_runs_have_errors():
+    assert mean([1.0, 2.0, 6.0]) == (3.0, pytest.approx((7 / 3) ** 0.5), 3)
+    assert math.isnan(mean([1.0]).error)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import planted_spectra
 import pytest
 import tabulated
-from planted_spectra import ENDS, HALVES, STEPS, table
+from planted_spectra import ENDS, HALVES, STEPS, about, table
 
 from manybody.measure.half_times import Spectra
 from manybody.measure.spectrum import enumerated
@@ -13,7 +12,7 @@ from manybody.papers.simplicity.spectra import half_time_ratio
 
 
 def one(found) -> Spectra:
-    return Spectra({0: (found, planted_spectra.about())})
+    return Spectra({0: (found, about())})
 
 
 @pytest.mark.parametrize("order", HALVES)

@@ -17,11 +17,15 @@ from manybody.papers.inputs import with_files
 from manybody.papers.simplicity import code_clones, order
 from manybody.pipeline.check import check
 
-GROUPS = [
-    {"order": 3, "count": 1, "information": 0.2},
-    {"order": 2, "count": 1, "information": 0.1},
-]
-LAW = {"kind": "code", "length": 6, "groups": GROUPS, "seed": 0}
+LAW = {
+    "kind": "code",
+    "length": 6,
+    "groups": [
+        {"order": 3, "count": 1, "information": 0.2},
+        {"order": 2, "count": 1, "information": 0.1},
+    ],
+    "seed": 0,
+}
 
 
 @pytest.fixture(scope="module")

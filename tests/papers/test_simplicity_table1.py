@@ -24,7 +24,7 @@ PASSAGES = {
 
 def test_the_text_is_drawn_as_it_is():
     rows = [(name, texts[row]) for row in (0, 1) for name, texts in PASSAGES.items()]
-    drawn = pd.DataFrame(rows, columns=style.TEXT_COLUMNS)
+    drawn = pd.DataFrame(rows, columns=["series", "text"])
     figure = table1.draw(style.Tables(drawn, 20))
     assert faults(figure) == []
     shown = [text.get_text() for text in figure.axes[0].texts]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from manybody.io import tables
 from manybody.io.manifest import Manifest
-from manybody.measure.intervals import decided, margin
+from manybody.measure.intervals import margin
 from manybody.models import labels
 
 FORGOTTEN = 0.1  # share of the start's tokens that a chain may still hold, or has come back to
@@ -49,7 +49,8 @@ def agreement(
     parts += [(rhat, RHAT) for rhat in rhats]
     # A comparison with NaN is neither.
     within_all = all(value <= bound for value, bound in parts)
-    holds = decided(within_all, any(value > bound for value, bound in parts))
+    beyond_one = any(value > bound for value, bound in parts)
+    holds = "yes" if within_all else "no" if beyond_one else "undecided"
     return Agreement(score, loss, rhats, holds)
 
 

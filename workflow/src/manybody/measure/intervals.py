@@ -1,4 +1,4 @@
-"""Means over runs with their errors, intervals, and the answer that an interval gives."""
+"""Means over runs with their errors, and intervals of measured values."""
 
 import math
 from collections.abc import Iterable
@@ -44,8 +44,3 @@ def _student(runs: float, deviations: float) -> float:
     from scipy.special import ndtr, stdtrit
 
     return float(stdtrit(runs - 1, ndtr(deviations)))
-
-
-def decided(holds: bool, fails: bool) -> str:
-    """The answer of a rule; undecided where neither is so, as where an error is NaN."""
-    return "yes" if holds else "no" if fails else "undecided"

@@ -50,7 +50,6 @@ ORIGINAL = "#444444"
 TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
 
 COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
-TEXT_COLUMNS = ["series", "text"]
 
 
 def in_house_style(function: Callable) -> Callable:

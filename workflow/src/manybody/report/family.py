@@ -65,8 +65,9 @@ def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path])
 
 def draw(found: Found, folder: str | Path) -> None:
     """Writes the map of the scores of a family to its folder, as PDF and PNG."""
-    truth = found.truth
-    known = truth and truth._replace(known=truth.known & np.isfinite(found.scores))
+    known = found.truth and found.truth._replace(
+        known=found.truth.known & np.isfinite(found.scores)
+    )
     about = found.family.about | dict(heads="full", weighted=True, seed=0)
     scores = {"corrected": found.scores, "as it is": found.raw}
     tables = contacts.tables_of(scores, about, known, found.separation)

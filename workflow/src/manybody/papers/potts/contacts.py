@@ -116,20 +116,25 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Scores and precision, from a table of `measure.contacts` and what is known."""
-    from manybody.data.hamiltonian import Hamiltonian as Stored
-
     frame, about = contacts.CONTACTS.read(inputs.contacts.file())
     length, truth = about["length"], None
     if inputs.known:
         truth = contacts.read_known(inputs.known.file())
     elif inputs.planted:
-        couplings = Stored.load(inputs.planted.file()).couplings
-        truth = contacts.Truth(couplings != 0, ~np.eye(length, dtype=bool))
+        truth = planted(inputs.planted)
     scores = {
         name: contacts.as_matrix(frame, column, length)
         for name, column in (("corrected", "apc"), ("as it is", "score"))
     }
     return tables_of(scores, about, truth, block.separation)
+
+
+def planted(source: needed.Hamiltonian) -> contacts.Truth:
+    """The couplings of a source, all of them known."""
+    from manybody.data.hamiltonian import Hamiltonian
+
+    couplings = Hamiltonian.load(source.file()).couplings
+    return contacts.Truth(couplings != 0, ~np.eye(len(couplings), dtype=bool))
 
 
 def tables_of(

@@ -174,18 +174,19 @@ def _comparisons(tables: Tables) -> dict[str, list[records.Comparison]]:
     )
     square_start = above_zero(f"loss at alpha = {first:g} less that at 0", simulated[first] - start)
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
-    places, edges, left = [], [], []
+    places, edges = [], []
     for fits in weak:
         label = f"{fits.name}: M of the peak"
         places.append(_placed(label, fits.test, crossings.peak, tables.window))
         for edge in fits.test.columns[[0, -1]]:
             label = f"{fits.name}: loss of the peak less that at M = {edge:g}"
             edges.append(above_zero(label, fits.heights - fits.test[edge]))
-    for fits in weak[:1]:
-        passed = partial(crossings.last_crossing, threshold=LEFT_ZERO * tables.optimum)
-        label = f"{fits.name}: M at which the training loss passes "
-        label += f"{LEFT_ZERO * tables.optimum:.3g}, {LEFT_ZERO:.0%} of the optimum"
-        left.append(_placed(label, fits.train, passed, tables.window))
+    level = LEFT_ZERO * tables.optimum
+    passed = partial(crossings.last_crossing, threshold=level)
+    label = f"M at which the training loss passes {level:.3g}, {LEFT_ZERO:.0%} of the optimum"
+    left = [
+        _placed(f"{fits.name}: {label}", fits.train, passed, tables.window) for fits in weak[:1]
+    ]
     falls = [
         above_zero(
             f"height of the peak, {weaker.name} less {stronger.ridge:g}",

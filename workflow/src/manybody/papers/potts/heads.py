@@ -95,10 +95,7 @@ class Family(NamedTuple):
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Held-out losses of the runs, and contacts among the best pairs of their scores."""
-    from manybody.data.hamiltonian import Hamiltonian as Stored
-
-    couplings = Stored.load(inputs.hamiltonian.file()).couplings
-    planted = measured.Truth(couplings != 0, ~np.eye(len(couplings), dtype=bool))
+    planted = contacts.planted(inputs.hamiltonian)
     real = measured.read_known(inputs.known.file())
     families = []
     for part, truth in ((block, real), (block.planted, planted)):

@@ -36,9 +36,10 @@ def read(inputs, block) -> dict[str, clone_times.Saturation]:
     predicted = {run.seed: run.file() for run in students if run.seed in block.clones.predicted}
     losses = {run.seed: run.file("losses") for run in inputs.runs}
     manifests = {one.clone: one.file() for one in inputs.clones}
-    targets = inputs.runs[0].targets.items()
     trained = {
-        name: (manifests[one["clone"]], one["sweep"]) for name, one in targets if "clone" in one
+        name: (manifests[one["clone"]], one["sweep"])
+        for name, one in inputs.runs[0].targets.items()
+        if "clone" in one
     }
     return clone_times.predicted_and_seen(predicted, losses, inputs.laws, trained)
 

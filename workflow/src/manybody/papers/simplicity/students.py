@@ -111,14 +111,9 @@ class Evaluated:
         return {name: labels.target(document) for name, document in self.targets.items()}
 
     @property
-    def runs(self) -> list[int]:
-        """The seeds of its runs."""
-        return sorted(self.losses["seed"].unique())
-
-    @property
     def scope(self) -> str:
         """Network, source, |V|, L, and the number of runs."""
-        return labels.scale(self.about, len(self.runs))
+        return labels.scale(self.about, self.losses["seed"].nunique())
 
 
 def read_evaluated(

@@ -68,7 +68,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         for chain in block.passages
         for label, tokens in zip([START, *names], [starts, *ends], strict=True)
     ]
-    return style.Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
+    return style.Tables(pd.DataFrame(passages, columns=["series", "text"]), block.sweep)
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
