@@ -1,1 +1,2 @@
-"""Measurements of trained models: losses on sequences, spectra, maps, couplings, contacts."""
+"""Measurements of trained models: losses on sequences, spectra, maps, couplings, contacts, and the
+times at which they learn."""

@@ -1,1 +1,1 @@
-"""The page of a run, with its verdicts, figures, chains and provenance; the card of a clone."""
+"""The page of a run, with its verdicts, figures, chains and provenance; pages of families."""
