@@ -49,6 +49,7 @@ ORIGINAL = "#444444"
 # Times, early to late: distinct from the orders' colours, and of falling lightness.
 TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
 
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]  # ticks of axes of steps
 COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
 
 

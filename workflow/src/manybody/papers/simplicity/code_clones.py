@@ -10,7 +10,6 @@ from manybody.io.options import Block, Seed, key, refers
 from manybody.measure import clone_times
 from manybody.papers import claims as records, style
 
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
 WIDEST = math.log(2)  # half width of an interval that still tells whether a prediction holds
 KINDS = (  # panels, what they show, and how
@@ -71,4 +70,4 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
     axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
     for axis in (axes.xaxis, axes.yaxis):
-        style.plain_ticks(axis, STEPS)
+        style.plain_ticks(axis, style.STEPS)

@@ -19,7 +19,6 @@ from manybody.papers.simplicity.students import Chains, Evaluated, StudentInputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
 TITLES = {"a": "generators on test text", "b": "their chains", "c": "student on clones"}
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]  # ticks of panel c
 R_HAT = "R-hat"  # in the table: split R-hat of the chains of panel b, at the last sweep
 
 
@@ -297,7 +296,7 @@ def draw(tables: Tables):
         for rows, looks in tables.panels["b"]
     ]
     style.label_right(panels["b"], mixing, 0.09)
-    style.plain_ticks(panels["c"].xaxis, STEPS)
+    style.plain_ticks(panels["c"].xaxis, style.STEPS)
     handles = [style.mark(**looks) for looks in shown.values()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure

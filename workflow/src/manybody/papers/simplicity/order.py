@@ -335,7 +335,7 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
     axes.margins(x=0.2)  # what is drawn beside its place lies inside
     axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
     axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
-    style.plain_ticks(axes.yaxis, code_clones.STEPS)
+    style.plain_ticks(axes.yaxis, style.STEPS)
     axes.legend()
 
 
