@@ -176,13 +176,14 @@ WRITTEN = {  # format, text, rows, and what is said
         "stockholm", "# STOCKHOLM 1.0\n\na/7-8 ACEF\n\nb AC*F\n", ROWS, "^$"
     ),
     "remarks and numbers of positions": (
-        "fasta", "; old\n>a/7-8 9\n1 AC\n# of mine\n 3 EF\n>b\nAC*F\n", ROWS, "passed over: 4"
+        "fasta", "; old\n>a/7-8 9\n1 AC 2\n# of mine\n 3 EF\n>b\nAC\n*F 4\n", ROWS,
+        "passed over: 5",
     ),
     "lengths after an empty line": ("a3m", "\n#4\t1\n>a/7-8\nACEF\n>b\nAC*F\n", ROWS, "over: 1"),
     "a remark between records": ("a3m", ">a/7-8\nACEF\n#2\tx\n>b\nAC*F\n", ROWS, "over: 1"),
     "NUL bytes between records and at the end": (
         "a3m", ">a/7-8\nACEF\n>b\nAC*F\n\0>c\nAC-F\n>d\nACEF\n\0",
-        [*ROWS, ("c", "AC-F"), ("d", "ACEF")], "NUL bytes passed over: 2",
+        [*ROWS, ("c", "AC-F"), ("d", "ACEF")], "one alignment .*: 2; NUL bytes passed over: 2",
     ),
     "two searches of one query": (
         "a3m", "#4\t1\n>a\nACEF\n>b\nACcEF\n\0#4\t1\n>a\nACEF\n",
@@ -245,10 +246,13 @@ REFUSED = {
     ),
     "several queries": (
         ">a\nACD\n>b\nACE\n\0>c\nAF\n>d\nAE\n\0", dict(format="a3m"),
-        "holds 2 alignments, whose first records differ in length",
+        "holds 2 alignments, whose first records differ;",
     ),
     "several queries of ColabFold": (
-        "#3\t1\n>a\nACD\n>b\nACE\n#2\t1\n>c\nAC\n>d\nAC\n", dict(format="a3m"), "2 alignments",
+        "#3\t1\n>a\nACD\n>b\nACE\n#3\t1\n>c\nACF\n>d\nACF\n", dict(format="a3m"), "2 alignments",
+    ),
+    "several queries of one length": (
+        ">101\nACD\n>b\nACE\n\0>102\nWCF\n>d\nWCE\n\0", dict(format="a3m"), r"2 alignments.*tr -d",
     ),
     "letter": (">a\nACD\n>b\nAC8\n", {}, "record b, column 3: '8' .*alphabet protein"),
     "foreign letter": (

@@ -47,9 +47,14 @@ ALPHABETS = {
 AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred")  # of HH-suite
 BLANK = "\ufeff\n\t "  # around the text of a file
-REMARKS = re.compile(r"^([#;].*|[ \t]*\d+[ \t]+)", re.MULTILINE)  # also numbers before letters
+# Lines of remarks, and numbers of positions before and behind letters, which are group 1.
+REMARKS = re.compile(
+    r"^(?:[#;].*|(?!>)(?:[ \t]*\d+[ \t]+)?(.*[A-Za-z*.~-])[ \t]+\d+[ \t]*$|[ \t]*\d+[ \t]+)",
+    re.MULTILINE,
+)
 # Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths and counts.
 ANOTHER = re.compile(r"\0(?=\s*[>#][^\0])|\n(?=#\d[\d,]*\t\d[\d,]*\n)")
+QUERY = re.compile(r"\s*(#\d|>1\d\d\s)")  # how ColabFold begins that of each query
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
@@ -237,13 +242,13 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     text = read_text(path)
     texts = [part.replace("\0", "") for part in ANOTHER.split(text) if part.strip("\0" + BLANK)]
     parts = [parsed(part, form, path) for part in texts or [""]]
-    if (
-        max(sum(bool(row) for _, row in part) for part in parts) > 1
-        and len({len(columns([part[0][1]], form)[0]) for part in parts}) > 1
-    ):
+    firsts = {*columns([part[0][1] for part in parts if part], form)}
+    differ = firsts if all(map(QUERY.match, texts)) else {*map(len, firsts)}
+    if max(sum(bool(row) for _, row in part) for part in parts) > 1 and len(differ) > 1:
         raise SourceError(
-            f"{path} holds {len(parts)} alignments, whose first records differ in length; expected "
-            "one; give a file with the one you mean"
+            f"{path} holds {len(parts)} alignments, whose first records differ; expected one; give "
+            "a file with the one you mean, or, if they are of one query, without NUL bytes "
+            "(tr -d '\\000') and lines of #"
         )
     read = [record for part in parts for record in part]
     # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
@@ -273,11 +278,13 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
                 f"it out ({UNEVEN.get(form, 'every row must have all columns')})"
             )
     passed = {
+        "parts that NUL bytes divide, read as one alignment (if each is of a query of its own, "
+        "give a file with one)": len(parts) if len(firsts) > 1 else 0,
         "NUL bytes passed over": text.count("\0"),
         "records passed over that are empty or annotation": listed(
             Counter(name for name, _ in read) - Counter(names)
         ),
-        "remarks (lines of # or ;) and numbers before letters passed over": len(
+        "remarks (lines of # or ;) and numbers beside letters passed over": len(
             REMARKS.findall(text) if form in ("a3m", "fasta") else ()
         ),
         "* of stop codons left out at the ends of rows": stops,
@@ -403,7 +410,7 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     if looks == "fasta":
         # Names are the first words of titles. The library's other parsers of FASTA accept less
         # before the first record, or lose names.
-        parsed = SimpleFastaParser(io.StringIO(REMARKS.sub("", text)))
+        parsed = SimpleFastaParser(io.StringIO(REMARKS.sub(r"\1", text)))
         named = ((title.split() or ["without a name"], row.split()) for title, row in parsed)
         return [(words[0], "".join(pieces)) for words, pieces in named]
     if looks == "lines":
