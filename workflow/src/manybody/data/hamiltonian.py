@@ -71,8 +71,11 @@ class Hamiltonian:
         tuples = site_tuples(self.length, self.order - 1)
         sites = np.arange(self.length)[:, None]
         weights = factorial(self.order) * self.couplings[sites, *np.moveaxis(tuples, 2, 0)]
-        rows = sorted_colours(self.vocabulary, self.order - 1)
-        return tuples, weights, self.colours[tuple(rows.T)]
+        return (
+            tuples,
+            weights,
+            self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)],
+        )
 
     def local_fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""

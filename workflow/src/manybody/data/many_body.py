@@ -90,8 +90,7 @@ def tested_splits(
     """
     made = {}
     for split in SPLITS:
-        count = source["sequences"][split]
-        tokens, changed = draw_split(count, split, f"sample {name} {split}")
+        tokens, changed = draw_split(source["sequences"][split], split, f"sample {name} {split}")
         test = self_test(model, tokens)
         refuse_unequal(test, split, source, warmer)
         made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
@@ -140,8 +139,7 @@ def vectors_tensor(vectors: np.ndarray, order: int) -> np.ndarray:
     powers = [np.ones((count, 1))]
     for _ in range((order + 1) // 2):
         powers.append((powers[-1][:, :, None] * vectors[:, None, :]).reshape(count, -1))
-    product = powers[order // 2].T @ powers[order - order // 2]
-    return product.reshape((size,) * order) / count
+    return (powers[order // 2].T @ powers[order - order // 2]).reshape((size,) * order) / count
 
 
 def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -> np.ndarray:
@@ -187,8 +185,7 @@ def self_test(hamiltonian: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
     for start in range(0, len(tokens), BLOCK):
         part = slice(start, start + BLOCK)
         logs = hamiltonian.log_conditionals(tokens[part])
-        own = np.take_along_axis(logs, tokens[part, :, None], axis=2)
-        cross[part] = -own.mean(axis=(1, 2))
+        cross[part] = -np.take_along_axis(logs, tokens[part, :, None], axis=2).mean(axis=(1, 2))
         entropy[part] = -(np.exp(logs) * logs).sum(axis=2).mean(axis=1)
     difference = cross - entropy
     return dict(

@@ -118,9 +118,7 @@ class NGrams:
 
     def next_token(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given those before it in its row, in nats: (N, L) to (N, L)."""
-        length = rows.shape[1]
-        found = [self._log(rows, place) for place in range(length)]
-        return np.stack(found, axis=1)
+        return np.stack([self._log(rows, place) for place in range(rows.shape[1])], axis=1)
 
     def masked(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given all others of its row, in nats: (N, L) to (N, L)."""

@@ -53,8 +53,7 @@ def sample(
     def run(part: slice) -> None:
         if initial is None:
             scatter(tokens[part], states[part], vocabulary)
-        changed = changes[part.start // CHUNK]
-        loops(tokens[part], states[part], changed, traced[part], *tables)
+        loops(tokens[part], states[part], changes[part.start // CHUNK], traced[part], *tables)
 
     in_parts(run, chains, CHUNK, threads, label)
     return Samples(tokens, changes.sum(axis=0) / (chains * length), traced)

@@ -202,8 +202,7 @@ def _colours(source: dict) -> np.ndarray:
         return found
     if "gaussian" in interaction:
         # G normal: variance 1, and 2 on the diagonal
-        random = np.random.default_rng(interaction["gaussian"])
-        draws = random.standard_normal((vocabulary, vocabulary))
+        draws = np.random.default_rng(interaction["gaussian"]).standard_normal((vocabulary,) * 2)
         return (draws + draws.T) / math.sqrt(2)
     return own_tensor("colours", interaction["file"], (vocabulary, vocabulary))
 

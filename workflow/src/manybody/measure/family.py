@@ -395,8 +395,7 @@ def write_tables(found: Found, folder: str | Path) -> None:
     with atomic(folder / "precision.csv") as temporary:
         found.precision.to_csv(temporary, index=False)
     write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)
-    letters = mutations.letters_of(family.tokens, family.about)
-    rows = zip(family.names, letters, strict=True)
+    rows = zip(family.names, mutations.letters_of(family.tokens, family.about), strict=True)
     write_text(folder / "family.fasta", "".join(f">{name}\n{row}\n" for name, row in rows))
 
 

@@ -49,16 +49,14 @@ def generate(
     from manybody.sampling.pair_chains import Chains, Tables
 
     tables = Tables.of(model.fields, model.couplings)
-    stream = np.random.SeedSequence(seed)
-    chains = Chains.begun(count, model.length, model.vocabulary, stream)
+    chains = Chains.begun(count, model.length, model.vocabulary, np.random.SeedSequence(seed))
     chains.move(tables, sweeps, threads, label="new sequences")
     tokens, parts, done = chains.tokens.copy(), [], 0
     for after in (2**power for power in range(sweeps.bit_length())):
         chains.move(tables, after - done, threads)
         done = after
         for series, before in (("own", tokens), ("other", np.roll(tokens, 1, axis=0))):
-            share = (chains.tokens == before).mean()
-            parts.append(_points("mixing", series, [after], [share]))
+            parts.append(_points("mixing", series, [after], [(chains.tokens == before).mean()]))
     return tokens, pd.concat(parts, ignore_index=True)
 
 

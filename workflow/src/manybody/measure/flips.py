@@ -190,8 +190,7 @@ def chances(
     flat = context / np.maximum(context.sum(2, keepdims=True), 1)
     if profile is None:
         return flat
-    apart = np.abs(targets[:, :, None] - np.arange(context.shape[2]))
-    shaped = context * profile[octaves(apart)]
+    shaped = context * profile[octaves(np.abs(targets[:, :, None] - np.arange(context.shape[2])))]
     total = shaped.sum(2, keepdims=True)
     shaped = np.divide(shaped, total, out=flat.copy() if uniform else 0 * flat, where=total > 0)
     return (1 - uniform) * shaped + uniform * flat

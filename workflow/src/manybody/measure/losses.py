@@ -85,8 +85,7 @@ def masked_positions(
     """
     if positions == "all":
         return None
-    generator = torch.Generator().manual_seed(seed)
-    _, chosen = choose_masks(sequences, length, positions, generator)
+    _, chosen = choose_masks(sequences, length, positions, torch.Generator().manual_seed(seed))
     return chosen.view(sequences, -1)
 
 

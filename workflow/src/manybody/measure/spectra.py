@@ -278,8 +278,7 @@ def _changes(model: Conditionals, start, other, flipped, sources, targets) -> to
     """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
     where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
     here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
-    rows = np.arange(len(sources))
-    here[rows, sources] = np.where(flipped, start, other)[sources]
+    here[np.arange(len(sources)), sources] = np.where(flipped, start, other)[sources]
     logits = flips.ask(model, here, np.tile(targets, (len(here), 1)))
     sign = torch.from_numpy(np.where(flipped[sources], 0.5, -0.5)).to(logits.device)
     return (logits[:-1] - logits[-1]) * sign[:, None, None]

@@ -41,8 +41,7 @@ def choose_masks(
     if copies == length:
         return rows, torch.arange(length).repeat(sequences)
     keys = torch.rand(sequences, length, generator=generator)
-    chosen = keys.argsort(dim=1, stable=True)[:, :copies].sort(dim=1).values
-    return rows, chosen.flatten()
+    return rows, keys.argsort(dim=1, stable=True)[:, :copies].sort(dim=1).values.flatten()
 
 
 def masked_loss(

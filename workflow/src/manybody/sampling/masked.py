@@ -175,8 +175,7 @@ class CoarseChains(MaskedChains):
         positions = chains * max(1, length // PROBES) % length
         proposals = (self.tokens[chains, positions] + 1) % self.model.vocabulary
         coarse, handle = self.log_ratio(chains, positions, proposals)
-        errors = coarse - self.refine(handle, chains)
-        self.margin = SIGMAS * errors.square().mean().sqrt().item()
+        self.margin = SIGMAS * (coarse - self.refine(handle, chains)).square().mean().sqrt().item()
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         with self._own_type():

@@ -153,8 +153,7 @@ def log_partition(
     independent with logits `base` (L, q), those of the zero-sum gauge by default, to the model."""
     base = model.zero_sum().fields if base is None else base
     tables = Tables.of(model.fields, model.couplings, base)
-    stream = np.random.SeedSequence(seed)
-    moved = Chains.begun(chains, model.length, model.vocabulary, stream)
+    moved = Chains.begun(chains, model.length, model.vocabulary, np.random.SeedSequence(seed))
     moved.move(tables, 1, threads, beta=0.0)  # a sweep of independent sites is a new draw
     own = base[np.arange(model.length), moved.tokens].sum(axis=1)
     moved.scores[:] = model.scores(moved.tokens) - own

@@ -82,8 +82,7 @@ class Batches:
         epoch, start = divmod(step * self.sequences, self.count)
         chosen = self._order(epoch)[start : start + self.sequences]
         if len(chosen) < self.sequences:
-            rest = self._order(epoch + 1)[: self.sequences - len(chosen)]
-            chosen = np.concatenate([chosen, rest])
+            chosen = np.concatenate([chosen, self._order(epoch + 1)])[: self.sequences]
         return Batch(chosen, *self._copies(step))
 
     def epoch(self, step: int) -> float:

@@ -112,8 +112,7 @@ class FullFit:
         clear(self.out, self.resume)
         together, weights, every = self.train, self.data.get("sequence_weights"), None
         if "subset" not in self.settings["recipe"]:
-            splits = [self.data[split].tokens[:] for split in SPLITS if split in self.data]
-            together = np.concatenate(splits)
+            together = np.concatenate([self.data[s].tokens[:] for s in SPLITS if s in self.data])
         if weights is not None:
             identity = self.data["train"].about["identity"]
             every = 1.0 / neighbours(together, identity, self.settings["recipe"]["threads"]).counts

@@ -52,8 +52,7 @@ class Parameters(Sizes):
 
     def score_rows(self) -> Tensor:
         """The last layer's V (|V|, |V|) as it is scored: row a reads out logit a."""
-        last = self.layers - 1
-        return self.score_left if self.full else self.score_left @ self.right[last].T
+        return self.score_left if self.full else self.score_left @ self.right[self.layers - 1].T
 
     def in_own_precision(self) -> "Parameters":
         """The same numbers in the precision of the model."""

@@ -357,6 +357,5 @@ class LoopedChains(DeepChains):
                 replace_rows(*map(Tensor.numpy, (moves[0], accepted, rows, kept)))
             return
         chains = moves[0][accepted]
-        squares = linear(self._products(chains), self.to_output)
-        self.features[chains] = self.direct[chains] + squares
+        self.features[chains] = self.direct[chains] + linear(self._products(chains), self.to_output)
         self.scores[chains] = self._scores(self.features[chains], self.tokens[chains])
