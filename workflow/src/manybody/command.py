@@ -15,11 +15,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command with `arguments`, those of the process by default; its exit status."""
     parser = argparse.ArgumentParser(prog="manybody")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    added = (
+    for add in (
         add_family, add_spectrum, add_jacobian, add_energies, add_mutations, add_generate,
         add_example,
-    )  # fmt: skip
-    for add in added:
+    ):  # fmt: skip
         add(commands)
     given = vars(parser.parse_args(arguments))
     run = given.pop("run")
@@ -392,20 +391,18 @@ def jacobian(
 # --- A family's model ----------------------------------------------------------------------------
 
 
-def _writer(name: str):
-    """A function that calls one of `report.family` and prints the sentences that it returns."""
+def write(made: str, **asked) -> None:
+    """Writes `energies`, `mutations` or `generated` by the function of `report.family` that is
+    asked so, and prints the sentences that it returns."""
+    from manybody.report import family as page
 
-    def run(**asked) -> None:
-        from manybody.report import family as page
-
-        print(*getattr(page, name)(**asked), sep="\n  ")
-
-    return run
+    print(*getattr(page, f"write_{made}")(**asked), sep="\n  ")
 
 
 def _of_model(commands, name: str, stem: str, help: str, description: str):
-    """The parser of a command for a family's model."""
+    """The parser of a command for a family's model, which makes the files called `stem`."""
     one = commands.add_parser(name, help=help, description=description)
+    one.set_defaults(run=write, made=stem)
     one.add_argument(
         "model",
         metavar="MODEL",
@@ -443,7 +440,6 @@ def add_energies(commands) -> None:
         metavar="FASTA",
         help="the sequences, aligned or not: FASTA, or a format of `family`",
     )
-    one.set_defaults(run=_writer("write_energies"))
 
 
 def add_mutations(commands) -> None:
@@ -457,7 +453,6 @@ def add_mutations(commands) -> None:
         "sequence; with --effects how well it ranks measured effects.",
     )
     _add_effects(one)
-    one.set_defaults(run=_writer("write_mutations"))
 
 
 def _add_effects(one: argparse.ArgumentParser) -> None:
@@ -491,7 +486,6 @@ def add_generate(commands) -> None:
     )
     one.add_argument("--sweeps", type=int, metavar="T", help="sweeps of each chain (as needed)")
     one.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
-    one.set_defaults(run=_writer("write_generated"))
 
 
 # --- Files to try it on --------------------------------------------------------------------------
