@@ -290,33 +290,26 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 
-def test_the_command_for_wrapped_phylip_makes_fasta_of_it(tmp_path):
-    path = tmp_path / "a family.phy"
-    path.write_text(" 2 12\n\none  ACEF\n  ACEF AC\nEF\ntwo\nACEFACEF\nAC-F\n")
+STRICT = [f"SEQUENCE{n}XACDEFGHIKLMNPQRSTVWY" for n in "ABCD"]
+WRAPPED = {  # text, and what the command makes of it
+    "wrapped": (
+        " 2 12\n\none  ACEF\n  ACEF AC\nEF\ntwo\nACEFACEF\nAC-F\n",
+        ">oneACEFACEFACEF>twoACEFACEFAC-F",
+    ),
+    # Of names of ten columns without a space behind them, one record: nothing fits it.
+    "strict": ("\n".join([" 4 20", *STRICT, ""]), ">" + "".join(STRICT)),
+}
+
+
+@pytest.mark.parametrize("case", WRAPPED)
+def test_the_command_for_wrapped_phylip_makes_fasta_of_it_alone(case, tmp_path):
+    path, (text, expected) = tmp_path / "a family.phy", WRAPPED[case]
+    path.write_text(text)
     with pytest.raises(SourceError, match="It looks like PHYLIP") as caught:
         alignment.format_of(path)
     way = re.search("awk .*fasta'(?=, then)", str(caught.value))[0]
     subprocess.run(["bash", "-c", way], check=True, timeout=60)
-    assert read(tmp_path / "a family.phy.fasta", "fasta") == (
-        ["one", "two"], ["ACEFACEFACEF", "ACEFACEFAC-F"]
-    )  # fmt: skip
-
-
-def test_the_command_for_wrapped_phylip_makes_no_alignment_of_other_phylip(tmp_path):
-    """Of names of ten columns without a space behind them, one record: nothing fits it."""
-    path = tmp_path / "strict.phy"
-    path.write_text(" 4 20\n" + "".join(f"SEQUENCE{n}XACDEFGHIKLMNPQRSTVWY\n" for n in "ABCD"))
-    with pytest.raises(SourceError, match="It looks like PHYLIP") as caught:
-        alignment.format_of(path)
-    way = re.search("awk .*fasta'(?=, then)", str(caught.value))[0]
-    subprocess.run(["bash", "-c", way], check=True, timeout=60)
-    assert Path(f"{path}.fasta").read_text().count(">") == 1
-
-
-def test_labels_with_counts_are_fasta_not_pir(tmp_path):
-    path = tmp_path / "clusters.fasta"
-    path.write_text(">S1;size=33\nACDEF\n>S2;size=2\nACDEY\n")
-    assert alignment.format_of(path) == "fasta"
+    assert "".join(Path(f"{path}.fasta").read_text().split()) == expected
 
 
 def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):

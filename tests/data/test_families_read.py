@@ -17,6 +17,7 @@ FORMATS = {
     "a3m, of ColabFold": "#5\t1\n>a\nMKLVW\n>b\nMKgeLVW\n",
     "fasta, in lower case": ">a\nmklvw\n>b\nmk-vw\n",
     "fasta, masked in lower case": ">a\nMKLvw\n>b\nMklVw\n",
+    "fasta, with counts in names, and not PIR": ">S1;size=33\nACDEF\n>S2;size=2\nACDEY\n",
     "fasta, with dots": ">a\nMK.VW\n>b\nM.LVW\n",
     "stockholm": "# STOCKHOLM 1.0\na MKLVW\nb MKLVF\n//\n",
     "clustal": "CLUSTAL W\n\na MKLVW\nb MKLVF\n",
