@@ -161,12 +161,17 @@ PROTEIN = "MKTAYIAGQRQISFVKSHFSRQGEERLGLIEVQ"
 RNA = "GGCUACGUAGCUCAGUUGGUUAGAGC"
 
 
-def test_letters_of_a_list_are_those_of_the_record(tmp_path):
-    (tmp_path / "s").write_text("i,A_i,j,A_j,fn,cn\n1,a,4,E,0,1\n2,C,5,X,0,1\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i,A_i,j,A_j,fn,cn\n1,a,4,E,0,1\n2,C,5,X,0,1\n",
+        "i,i_id,j,j_id,fn,cn\n1,1_a,4,4_E,0,1\n2,2_C,5,5,0,1\n",
+    ],
+)
+def test_letters_of_a_list_are_those_of_the_record(text, tmp_path):
+    (tmp_path / "s").write_text(text)
     assert read_contacts(tmp_path / "s", 5, "ACdE-")[0].sum() == 4
-    with pytest.raises(
-        SourceError, match=r"line 3: '2,C,5,X.*expected in A_i the letter of the ref"
-    ):
+    with pytest.raises(SourceError, match=r"line 3: '2,.*expected in A_i or i_id the letter of"):
         read_contacts(tmp_path / "s", 5, "AADEC")
 
 

@@ -432,8 +432,8 @@ def read_contacts(
     distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
     ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
     1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
-    names are passed over. Columns A_i and A_j, as of EVcouplings, have the letters of the aligned
-    `record` (L) there.
+    names are passed over. Columns A_i and A_j, as of EVcouplings, or i_id and j_id, as of GREMLIN,
+    have the letters of the aligned `record` (L) there.
     `SourceError` names the line that is not like this.
     """
     split = (
@@ -484,7 +484,8 @@ def read_contacts(
     checks = [
         (
             fits,
-            f"sites from 1 to L = {length}, columns of the alignment (add 1 if yours start at 0)",
+            f"sites from 1 to L = {length}, numbers alone of columns of the alignment (add 1 if "
+            "yours start at 0)",
         ),
         (table["i"] != table["j"], "two different sites"),
         (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
@@ -494,18 +495,23 @@ def read_contacts(
         (
             pd.Series(
                 [
-                    own.get(place) == letter or not {own.get(place), letter}.isdisjoint("-.X?*")
+                    own.get(place) == letter
+                    or not letter.isalpha()
+                    or not {own.get(place), letter}.isdisjoint("-.X?*")
                     for place, letter in zip(
                         table[site],
                         (
-                            fields[names.index(f"a_{site}")].upper().replace("U", "T")
+                            fields[names.index(f"a_{site}")]
+                            .split("_")[-1]
+                            .upper()
+                            .replace("U", "T")
                             for *_, fields in rows
                         ),
                         strict=True,
                     )
                 ]
             ),
-            f"in A_{site} the letter of the reference record in column {site} of the alignment; "
+            f"in A_{site} or {site}_id the letter of the reference record in that column; "
             "renumber the sites by its columns, or take the record that they are of as the "
             "`reference`",
         )
@@ -561,7 +567,8 @@ def _named(rows: list[tuple], casp: bool, left_out: list[tuple]) -> tuple[list[t
     first = [name.lower() for name in rows[0][2]] if rows else []
     if {"i", "j"} <= {*first}:
         value = next((name for name in VALUES if name in first), None)
-        return rows[1:], [VALUES[name] if name == value else name for name in first]
+        known = {value: VALUES.get(value), "i_id": "a_i", "j_id": "a_j"}  # of GREMLIN, as 1_M
+        return rows[1:], [known.get(name, name) for name in first]
     if "base" in (names := _layout(rows[-1:])):
         start = next(place for place in range(len(rows)) if _layout(rows[place:]) == names)
     else:
