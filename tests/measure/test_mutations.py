@@ -41,7 +41,7 @@ def test_aligned_records_are_taken_as_given(model, tmp_path):
     (tmp_path / "some.fasta").write_text(
         ">whole of five\nACGGU\n>six\nAC-GAU\n>a3m\nAaaC.-GU\n>doubtful\nNC-GU\n"
     )
-    found = mutations.energies(model, tmp_path / "some.fasta")
+    found, _ = mutations.energies(model, tmp_path / "some.fasta")
     # All have columns, so that the one without gaps is aligned, too.
     expected = [-score(model, row) for row in ("ACGGU", "AC-GU", "AC-GU", "-C-GU")]
     np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
@@ -54,11 +54,12 @@ def test_aligned_records_are_taken_as_given(model, tmp_path):
 
 def test_inserts_that_fill_the_columns_left_out_are_inserts(model, tmp_path):
     """A row of five columns with one insert is as long as the file's six."""
-    (tmp_path / "some.fasta").write_text(">a3m\nAC-GaU\n>soft\nacggu\n")
-    found = mutations.energies(model, tmp_path / "some.fasta")
+    (tmp_path / "some.fasta").write_text("# mine\n>a3m\nAC-GaU\n>soft\nacggu\n")
+    found, passed = mutations.energies(model, tmp_path / "some.fasta")
     expected = [-score(model, row) for row in ("AC-GU", "ACGGU")]
     np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
     assert found["dropped"].tolist() == [1, 0]
+    assert [said[-3:] for said in passed] == [": 1", ": 1"]
 
 
 def test_learning_of_another_family_in_the_same_folder_is_not_taken(model, tmp_path):
@@ -83,7 +84,7 @@ def test_sequences_are_aligned_to_the_family(model, tmp_path, monkeypatch):
         return ["AC-GU", "ACCG-"]
 
     monkeypatch.setattr(profile, "align", align)
-    found = mutations.energies(model, tmp_path / "some.fasta", np.array([[1, 2, 0, 3, 4]]))
+    found, _ = mutations.energies(model, tmp_path / "some.fasta", np.array([[1, 2, 0, 3, 4]]))
     assert asked == [(["short", "five"], ["ACGU", "ACCGU"], ["AC-GU"], "rna")]
     expected = [-score(model, row) for row in ("AC-GU", "AC-GU", "ACCG-")]
     np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
@@ -107,6 +108,15 @@ def test_what_cannot_be_placed_is_refused(model, tmp_path, monkeypatch):
     path.write_text("ACGU\n")
     with pytest.raises(Refusal, match="record line-1 has 4 letters"):
         mutations.energies(model, path)
+
+
+@pytest.mark.parametrize(("kind", "row"), [("rna", "MKWVL"), ("protein", "ACGTT")])
+def test_letters_of_another_kind_than_the_model_s_are_refused(kind, row, model, tmp_path):
+    (tmp_path / "other.fasta").write_text(f">one\n{row}\n")
+    with pytest.raises(SourceError, match=f"letters are those of .* and the model is of {kind}; "):
+        mutations.energies(
+            PairModel(model.fields, model.couplings, {"kind": kind}), tmp_path / "other.fasta"
+        )
 
 
 def test_a_profile_puts_residues_into_the_columns_of_the_family():

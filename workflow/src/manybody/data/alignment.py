@@ -15,6 +15,7 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -128,8 +129,7 @@ def make(
     refuse_empty_columns(path, tokens)
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
-    found = sequence_weights.neighbours(train, source["identity"], threads)
-    each = 1.0 / found.counts
+    each = 1.0 / sequence_weights.neighbours(train, source["identity"], threads).counts
     about |= dict(
         source=name, seed=source["seed"], identity=source["identity"],
         split_by=source["split"].get("by", "clusters"),
@@ -284,9 +284,7 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         "records passed over that are empty or annotation": listed(
             Counter(name for name, _ in read) - Counter(names)
         ),
-        "remarks (lines of # or ;) and numbers beside letters passed over": len(
-            REMARKS.findall(text) if form in ("a3m", "fasta") else ()
-        ),
+        "remarks (lines of # or ;) and numbers beside letters passed over": remarks(text, form),
         "* of stop codons left out at the ends of rows": stops,
         "letters of inserts (lower case in A3M) dropped, which are no columns": max(
             sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows)), 0
@@ -296,6 +294,11 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         ),
     }
     return names, letters, [f"{what}: {count}" for what, count in passed.items() if count]
+
+
+def remarks(text: str, form: str) -> int:
+    """The number of remarks and numbers of positions that are passed over in a text."""
+    return len(REMARKS.findall(text)) if form in ("a3m", "fasta") else 0
 
 
 def reference(
@@ -462,7 +465,7 @@ def encode(
     length = len(rows[0])
     raw = _bytes(rows)
     tokens = _colours(kind)[raw].reshape(-1, length)
-    fits = _fitting(raw, kind, confirmed)
+    fits = _fitting(rows, kind, confirmed)
     unknown = np.argwhere(tokens == UNKNOWN)
     if len(unknown):
         row, column = unknown[0]
@@ -481,19 +484,29 @@ def encode(
     return tokens, dict(zip(map(chr, letters.tolist()), counts.tolist(), strict=True))
 
 
-def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
-    """A sentence that names the alphabet that explains more of the letters (upper case), ambiguous
-    ones included, or that of nucleic acids where they are read as proteins; '' if `kind` fits."""
+def likely(rows: Sequence[str], kind: str, confirmed: bool = False) -> str:
+    """The alphabet that explains more of the letters than `kind`, ambiguous ones included, or that
+    of nucleic acids where they are read as proteins; `kind` if it fits. confirmed: as of `encode`.
+    """
+    raw = _bytes(rows)
     shares, bases = _explained(raw)
     nucleic = bases.total() >= BASES * max(_residues(raw).sum(), 1) and shares["rna"] >= EXPLAINED
     best = max(shares, key=shares.get)
     if nucleic:
         best = "rna" if bases["U"] > bases["T"] else "dna"
     sure = kind != "protein" or (confirmed and not bases["U"])
-    if sure if nucleic else shares[best] <= shares[kind]:
+    return kind if (sure if nucleic else shares[best] <= shares[kind]) else best
+
+
+def _fitting(rows: Sequence[str], kind: str, confirmed: bool) -> str:
+    """A sentence that names the alphabet that is `likely`; '' if `kind` is."""
+    best = likely(rows, kind, confirmed)
+    if best == kind:
         return ""
+    shares, bases = _explained(_bytes(rows))
     if shares[best] < EXPLAINED:
         return _no_alphabet(shares)
+    nucleic = kind == "protein"
     why = (
         f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {_percent(shares)}"
     )
@@ -503,7 +516,7 @@ def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
     )
 
 
-def _bytes(rows: list[str]) -> np.ndarray:
+def _bytes(rows: Sequence[str]) -> np.ndarray:
     """The letters of all rows in upper case, a byte each; 0 is no letter of any alphabet."""
     joined = re.sub(r"[^\x00-\x7f]", "\0", "".join(rows))
     return np.frombuffer(joined.upper().encode("ascii"), np.uint8)

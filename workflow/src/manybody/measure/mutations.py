@@ -29,6 +29,7 @@ HGVS = protein_letters_3to1 | {"Ter": "*", "del": "-"}
 FITS = 0.9  # share of the positions whose residues must agree for an offset to be named
 DEVIATIONS = 1.96  # of a 95 % interval
 IDENTITY = 0.8  # share of equal columns from which sequences share their weight
+NUCLEIC = {*"ACGTUN", *alignment.GAPS}
 BY_PROFILE = "by the profile"
 SAME_FAMILY = ("file_sha256", "columns", "reference", "coverage", "identity")
 # The columns of `effects` that are computed, in words.
@@ -74,8 +75,11 @@ def opened(
 # --- Energies ------------------------------------------------------------------------------------
 
 
-def energies(model: PairModel, path: str | Path, family: np.ndarray | None = None) -> pd.DataFrame:
-    """Energies of the sequences of a file, as FASTA, under a model: a row each.
+def energies(
+    model: PairModel, path: str | Path, family: np.ndarray | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Energies of the sequences of a file, as FASTA, under a model: a row each; and sentences on
+    what of the file is passed over.
 
     Columns: `name`; `energy`; `residues`, how many of the model's columns have one (where gaps were
     left out of a fit they have no couplings: compare sequences with about as many); `dropped`,
@@ -95,6 +99,16 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
             f"{path}: records without residues: {len(bare)}, the first of them {bare[0]}; leave "
             "them out"
         )
+    kind = model.about["kind"]
+    # Only such letters may be proteins if those of the model are such, too.
+    plain = [
+        set(row.upper()) <= NUCLEIC for row in ("".join(letters), model.about.get("aligned", "X"))
+    ]
+    if (other := alignment.likely(letters, kind, plain != [True, False])) != kind:
+        raise SourceError(
+            f"{path}: its letters are those of {other} and the model is of {kind}; give sequences "
+            f"of {kind}, or a model of such as these"
+        )
     given = [_in_columns(row.rstrip("*"), model) for row in letters]
     whole = None not in given
     other = [n for n, row in enumerate(given) if row is None or not (whole or "-" in row)]
@@ -109,13 +123,13 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
         rows, width = letters_of(family, model.about), max(map(len, letters))
         parts = [[one[n] for n in other] for one in (names, letters)]
         padded = [row.ljust(width, "-") for row in parts[1]]
-        alignment.encode(Path(path), parts[0], padded, model.about["kind"], confirmed=True)
-        for n, row in zip(other, profile.align(*parts, rows, model.about["kind"]), strict=True):
+        alignment.encode(Path(path), parts[0], padded, kind, confirmed=True)
+        for n, row in zip(other, profile.align(*parts, rows, kind), strict=True):
             given[n] = row
-    tokens, _ = alignment.encode(Path(path), names, given, model.about["kind"], confirmed=True)
+    tokens, _ = alignment.encode(Path(path), names, given, kind, confirmed=True)
     residues = (tokens != alignment.GAP).sum(axis=1)
     placed, had = (np.array([_residues(row) for row in part]) for part in (given, letters))
-    return pd.DataFrame(
+    table = pd.DataFrame(
         dict(
             name=names,
             energy=-model.scores(tokens),
@@ -125,6 +139,12 @@ def energies(model: PairModel, path: str | Path, family: np.ndarray | None = Non
             placed=np.where(np.isin(np.arange(len(names)), other), BY_PROFILE, "as given"),
         )
     )
+    passed = {
+        "residues in no column of the model, which do not count": table["dropped"].sum(),
+        "letters that stand for several residues and count as gaps": table["unknown"].sum(),
+        "remarks and numbers beside letters passed over": alignment.remarks(text, form),
+    }
+    return table, [f"{what}: {count}" for what, count in passed.items() if count]
 
 
 def _in_columns(row: str, model: PairModel) -> str | None:

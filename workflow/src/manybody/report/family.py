@@ -158,12 +158,12 @@ def write_energies(
     used."""
     refuse_overwriting([fasta, alignment], [out.with_name(f"{out.name}.csv")])
     found, family, _ = mutations.opened(model, alignment)
-    table = mutations.energies(found, fasta, family)
+    table, passed = mutations.energies(found, fasta, family)
     write_csv(table, out.with_name(f"{out.name}.csv"))
     lacking = (table["placed"] == mutations.BY_PROFILE).sum()
     return [
         f"{len(table)} sequences, {lacking} of them aligned to the family: {out}.csv",
-        f"{table['dropped'].sum()} residues are in no column of the model and do not count",
+        *passed,
     ] + [
         "none has a gap, and all have as many letters as there are columns, so they were taken as "
         "aligned"
