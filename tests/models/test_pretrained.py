@@ -285,12 +285,12 @@ def of_bytes(folder):
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
-def added(name):
-    """Gives the checkpoint one more tensor, of this name."""
+def added(name, value=(1.0, 1.0, 1.0)):
+    """Gives the checkpoint one more tensor, or another one, of this name."""
 
     def spoil(folder):
         tensors = load_file(folder / "model.safetensors")
-        tensors[name] = torch.ones(3)
+        tensors[name] = torch.tensor(value)
         save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
     return spoil
@@ -328,6 +328,12 @@ BAD = {
             (folder / "model.safetensors").rename(folder / layout.INDEX).write_text("[]")
         ),
         "a file of it is missing, cut short or of another format",
+    ),
+    "an index without files": (
+        lambda folder: (
+            (folder / "model.safetensors").rename(folder / layout.INDEX).write_text("{}")
+        ),
+        "a file of it is missing, .*index.json names no files under weight_map",
     ),
     "empty tensors": (
         lambda folder: save_file({"cls.predictions.bias": torch.ones(0)}, folder / layout.WHOLE),
@@ -417,6 +423,13 @@ def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
     spoil(bert)
     with pytest.raises(Refusal, match=said):
         adopted({**MASKED, "weights": str(bert)})
+
+
+def test_weights_that_are_not_finite_are_refused_where_one_model_is_opened(bert):
+    own_models.edit(bert, mask_token_id=3)
+    added("cls.predictions.bias", [torch.inf] * 120)(bert)
+    with pytest.raises(Refusal, match=r"its tensor cls.predictions.* holds numbers that are not f"):
+        Pretrained.open(bert, 12)
 
 
 @pytest.mark.parametrize(

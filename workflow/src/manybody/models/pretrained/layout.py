@@ -138,6 +138,8 @@ def read(folder: str | Path, origin: str) -> Layout:
     small = small_files([path.name for path in folder.iterdir() if path.is_file()], origin)
     try:
         config, *index = ({**read_json(folder / name)} for name in small)
+        if index and not index[0].get("weight_map"):
+            raise TypeError(f"{INDEX} names no files under weight_map")
         listed = sorted({*index[0]["weight_map"].values()}) if index else [WHOLE]
         found = {shard: heads(folder / shard) for shard in listed}
     except (ArtifactError, AttributeError, KeyError, TypeError) as error:

@@ -229,6 +229,13 @@ class Pretrained(Model):
         objective = objective or layout.objective(config, str(folder))
         said = own_tokenizer.described(tokenizer or folder) or {}
         model = cls.read(folder, str(folder), describe(config, length, objective, said))
+        held = model.library.named_parameters()
+        if wrong := [name for name, tensor in held if not tensor.isfinite().all()]:
+            raise layout.CheckpointError(
+                f"{folder}: its tensor {wrong[0]} holds numbers that are not finite; expected "
+                f"weights as they were trained; save or copy them again, or take an earlier "
+                f"checkpoint"
+            )
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randint(model.vocabulary, (4, length), generator=generator)
         model.check_objective(drawn, str(folder))
