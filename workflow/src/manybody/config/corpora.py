@@ -1,5 +1,6 @@
 """The blocks `corpora`, text, where it comes from and how it is split, and `sources`."""
 
+import os
 from functools import reduce
 from operator import or_
 from typing import Annotated, Literal
@@ -66,7 +67,11 @@ class Published(Block):
                 f"found the parts {', '.join(self.files) or 'none'}; expected "
                 f"{', '.join(wanted or SPLITS)}, as they are published; name the files of each",
             )
-        listed = [file for names in (given or {}).values() for file in names]
+        listed = [
+            os.path.realpath(os.path.expanduser(name))
+            for names in (given or {}).values()
+            for name in names
+        ]
         if len(listed) > len({*listed}):
             yield (
                 "files",
