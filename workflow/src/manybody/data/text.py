@@ -171,7 +171,10 @@ def _parts(
         pieces = (Piece(paragraph, True) for paragraph in paragraphs)
         yield "all", pieces, [modules[paragraph] for paragraph in paragraphs]
     elif kind == "file":
-        files = list(given.text_files(corpus["files"], "files", passed))
+        named = list(given.text_files(corpus["files"], "files", passed))
+        files = list({path.resolve(): path for path in named}.values())
+        if len(files) < len(named):
+            passed.append(f"{len(named) - len(files)} files that are named again")
         read.add(files)
         for path in files:
             _refuse_sequences(path)
