@@ -212,9 +212,11 @@ def test_a_wrong_offset_is_refused_with_the_one_that_fits(model, tmp_path):
         mutations.effects(model, other)
 
 
-def test_rows_that_repeat_a_mutant_are_counted(model, tmp_path):
+def test_rows_that_repeat_a_mutant_and_those_without_effect_are_counted(model, tmp_path):
     found = mutations.effects(model, written(tmp_path / "t.csv", ["A11C", "C12A", "A11C"]))
     assert "; rows that repeat a mutant, which count too: 1" in mutations.answers(found)[0]
+    found["DMS_score"] = [1.0, np.nan, 2.0]
+    assert "; rows without a measured effect, which do not count: 1" in mutations.answers(found)[0]
 
 
 TABLES = {
@@ -223,6 +225,7 @@ TABLES = {
     "mutant;DMS_score\nA11C;0,5\n": "string to float: '0,5'; .*numbers with a decimal point",
     "mutant,DMS_score\nA11C,high\n": "could not convert string to float: 'high'",
     "": "No columns to parse",
+    "mutant,DMS_score,DMS_score\nA11C,1,2\n": "t.csv: a column comes more than once; found",
     "mutant,DMS_score\n": "no row with a number as DMS_score",
     "mutant,DMS_score\nA11C,\nC12A,NA\n": "no row with a number as DMS_score",
     "mutant,DMS_score\n\nA11C,0\n,\n   \nWT,1\n": "t.csv, line 6: found mutant 'WT'",

@@ -28,6 +28,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "own" / "family.fasta").write_text(rows)
     (tmp_path / "effects.csv").write_text("mutant,DMS_score\nA1C,1\nC2A,2\nU4C:C2A,3\nG3C,0\n")
     (tmp_path / "new.nex").write_text("#NEXUS\nbegin data;\n")
+    (tmp_path / "bare.fasta").write_text(">a\nACCGU\n>b\n>c\n--*--\n")
     return tmp_path
 
 
@@ -43,26 +44,18 @@ def test_energies_of_a_folder_and_of_a_file_are_the_same(folder, capsys):
     np.testing.assert_allclose(first["energy"], expected, rtol=1e-6)
 
 
-def test_records_without_residues_have_no_energy(folder, capsys):
-    (folder / "new.fasta").write_text(">a\nACCGU\n>b\n>c\n--*--\n")
-    assert command.main(["energies", "own", "new.fasta"]) == 1
-    assert (
-        "new.fasta: records without residues: 2, the first of them b; leave"
-        in capsys.readouterr().err
-    )
-
-
 def test_sequences_without_gaps_are_said_to_be_taken_as_aligned(folder, capsys):
     (folder / "new.sto").write_text("# STOCKHOLM 1.0\na ACCGU\nb GCNGU\n//\n")
     assert command.main(["energies", "own", "new.sto"]) == 0
     assert "none has a gap, and all have as many letters" in capsys.readouterr().out
 
 
-NO_MODEL = {
+REFUSED = {
     "mutations .": "model: found model.safetensors, which does not exist; expected a folder that "
     "`manybody family ALIGNMENT` made",
     "energies own/family.fasta effects.csv": "own/family.fasta cannot be read as a file of "
     "CCMpred: found '>s0\\nAC-GU",
+    "energies own bare.fasta": "records without residues: 2, the first of them b; leave",
     "energies own new.nex": "'new.nex.fasta', 'fasta')\", then give new.nex.fasta\n",
     "family new.nex": "then give new.nex.fasta and `--format fasta`\n",
     "generate own/family.fasta": "`manybody family own/family.fasta` makes the folder to give",
@@ -71,10 +64,10 @@ NO_MODEL = {
 }
 
 
-@pytest.mark.parametrize("asked", NO_MODEL)
-def test_what_is_no_model_or_no_folder_is_refused_with_the_way_out(asked, folder, capsys):
+@pytest.mark.parametrize("asked", REFUSED)
+def test_what_cannot_be_used_is_refused_with_the_way_out(asked, folder, capsys):
     assert command.main(asked.split()) == 1
-    assert NO_MODEL[asked] in capsys.readouterr().err
+    assert REFUSED[asked] in capsys.readouterr().err
 
 
 def test_what_is_given_is_not_overwritten(folder, capsys):

@@ -271,6 +271,8 @@ def effects(
             io.StringIO(text), sep=separator, usecols=[*kinds], dtype=kinds,
             skip_blank_lines=False, skipinitialspace=True,
         )  # fmt: skip
+        if max(map(rows[0].count, kinds)) > 1:
+            raise ValueError("a column comes more than once")
         found = found[[*kinds]].dropna(how="all").fillna({"mutant": ""})
         if found["DMS_score"].isna().all():
             raise ValueError("it has no row with a number as DMS_score")
@@ -279,7 +281,7 @@ def effects(
             f"{path}: {str(error).removeprefix('Usecols do not match columns, ')}; found the first "
             f"line {head[:60]!r}, expected a table with columns mutant and DMS_score, as of "
             "ProteinGym, separated by commas, semicolons or tabs, and numbers with a decimal "
-            "point; name the columns so in its first line"
+            "point; name the columns so in its first line, and write a row for each mutant"
         ) from error
     row, wild, position, new = _mutations(path, found["mutant"], about["kind"])
     site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
@@ -377,10 +379,11 @@ def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
 def answers(found: pd.DataFrame) -> list[str]:
     """Sentences on how the measured effects of `effects` agree with what is computed."""
     correlations, share = agreement(found)
-    twice = found["mutant"].duplicated().sum()
+    twice, lacking = found["mutant"].duplicated().sum(), found["DMS_score"].isna().sum()
     return [
         f"{share:.0%} of the measured mutants could be scored"
         + f"; rows that repeat a mutant, which count too: {twice}" * bool(twice)
+        + f"; rows without a measured effect, which do not count: {lacking}" * bool(lacking)
     ] + [
         f"Spearman's correlation with {COMPUTED[name]}: {one.value:.3f} ({one.low:.3f} to "
         f"{one.high:.3f}, 95 %; {one.count} mutants)"
