@@ -260,6 +260,7 @@ REFUSED = {
     ),
     "a line each": ("ACEF\nACEF\n", {}, "found 'ACEF'.*`format: lines`"),
     "clustal": ("CLUSTAL W\n\na AC\nb AC\n", {}, "`format: clustal`"),
+    "table": ("name,sequence\na,ACEF\nb,ACEF\n", {}, "looks like a table: .*awk -F, "),
     "phylip": (" 2 4\na ACEF\nb ACEF\n", {}, "AlignIO.convert.*'phylip-relaxed'"),
     "phylip of lines": (" 2 4\na AC\n EF\nb AC\n EF\n", {}, "one record behind the other.*awk"),
     "pir": (">P1;a\nACE F\nACD*\n", {}, "AlignIO.convert.*'pir'"),

@@ -70,6 +70,7 @@ BEGINS = {
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
     "named": r"\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
+    "table": r"[^\s,]+(,[^\s,]*)+[ \t]*\n",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
@@ -85,6 +86,9 @@ WAYS = {
     "named": "It looks like a name and a row in each line: give it the first line of Stockholm by "
     "(echo '# STOCKHOLM 1.0'; zcat -f '{1}') > '{1}.sto', then `file: {1}.sto` and "
     "`format: stockholm`",
+    "table": "It looks like a table: of names and aligned rows in its first two columns, awk -F, "
+    """'NR > 1 {{gsub(/["\\r]/, ""); print ">" $1; print $2}}' '{1}' > '{1}.fasta' makes FASTA; """
+    "then `file: {1}.fasta` and `format: fasta`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
     "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "
@@ -590,21 +594,18 @@ def split(
         )
     generator = np.random.default_rng(source["seed"])
     if source["split"].get("by") == "random":
-        order = generator.permutation(len(tokens))
-        groups, clusters = order[:, None], None
+        groups, clusters = generator.permutation(len(tokens))[:, None], None
     else:
         if labels is None:
             labels = sequence_weights.neighbours(tokens, source["identity"], threads).clusters
         _, members = np.unique(labels, return_inverse=True)
-        rows = np.argsort(members, kind="stable")
-        groups = np.split(rows, np.cumsum(np.bincount(members))[:-1])
+        groups = np.split(np.argsort(members, kind="stable"), np.cumsum(np.bincount(members))[:-1])
         clusters = len(groups)
         groups = [groups[number] for number in generator.permutation(clusters)]
     parts = {key: [] for key in SPLITS}
     sizes = dict.fromkeys(SPLITS, 0)
     for group in groups:
-        fits = (key for key, most in wanted.items() if sizes[key] + len(group) <= most)
-        key = next(fits, "train")
+        key = next((k for k, most in wanted.items() if sizes[k] + len(group) <= most), "train")
         parts[key].append(group)
         sizes[key] += len(group)
     for key in SPLITS:

@@ -140,8 +140,7 @@ def contact_map(length: int) -> np.ndarray:
 
     def join(i: int, j: int, weight: float) -> None:  # sites from 1
         if i != j and 1 <= i <= length and 1 <= j <= length:
-            largest = max(weights[i - 1, j - 1], weight)
-            weights[i - 1, j - 1] = weights[j - 1, i - 1] = largest
+            weights[i - 1, j - 1] = weights[j - 1, i - 1] = max(weights[i - 1, j - 1], weight)
 
     def scaled(site: int) -> int:
         return max(1, round(site * length / 20))
