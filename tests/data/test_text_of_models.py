@@ -53,10 +53,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_format_is_found(form, tmp_path, esm):
+def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm):
     (tmp_path / "family").write_text(FORMS[form])
     bpe = own_tokenizer.read(esm, "esm")
     assert [row for _, row in own_text.records([tmp_path / "family"], bpe)] == ROWS
+    assert [len(own_text.doubtful(rows, bpe)) for rows in (ROWS, ["ACGGT", "CC"])] == [0, 1]
 
 
 @pytest.mark.parametrize("text", ["one\ntwo\nthree\n" * 9, "> quoted\nit's two, or 3\n" * 9])
@@ -64,8 +65,7 @@ def test_a_text_of_words_stays_a_text(text, tmp_path):
     words = own_models.byte_level()
     words.save_pretrained(tmp_path / "gpt")
     found = encoded(tmp_path, tmp_path / "gpt", text, 8)
-    start = words.encode(text)[:8]
-    assert found.tokens[0].tolist() == start
+    assert found.tokens[0].tolist() == words.encode(text)[:8]
     protein = encoded(tmp_path, tmp_path / "gpt", ">one\nmk-LV\n>two\nMKLVMKLV\n", 4)
     assert words.decode(protein.tokens.ravel().tolist()).startswith("MKLV")
 

@@ -159,7 +159,8 @@ def test_the_command_names_both_forms_beside_the_family(folder, capsys):
 
 REFUSED = {
     "no file": (["esm", "one.fasta"], "found one.fasta, which does not exist"),
-    "no sequences": (["esm", "esm/config.json"], "expected the letters of a sequence, or a file"),
+    "no sequences": (["esm", "pairs.txt"], "expected the letters of a sequence, or a file"),
+    "table": (["esm", "esm/config.json"], "config.json, a table as json; expected UTF-8 text"),
     "long": (["esm", "M" * 13], "cannot read 15 tokens, special ones included"),
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),

@@ -212,8 +212,11 @@ class CodeLaw:
         for row, term in enumerate(self.sites):
             places = np.flatnonzero(table[row, : self.length])
             if not len(places):
-                used = np.flatnonzero(table[row, self.length :])
-                others = [self.sites[other] for other in used if other != row]
+                others = [
+                    self.sites[other]
+                    for other in np.flatnonzero(table[row, self.length :])
+                    if other != row
+                ]
                 raise SourceError(
                     f"found {_named([term])}, a combination of {_named(others)} mod {q}; expected "
                     "terms that are independent; leave one of them out",

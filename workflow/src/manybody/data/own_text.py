@@ -122,6 +122,16 @@ def kind_of(bpe: Tokenizer) -> str:
     return kind
 
 
+def doubtful(rows: list[str], bpe: Tokenizer) -> list[str]:
+    """A sentence on rows of nucleic acids that a tokenizer of proteins reads."""
+    kind = kind_of(bpe)
+    likely = alignment.likely(rows, kind)
+    return [
+        f"the letters are those of {likely} and are read as {kind}, of which the tokenizer has all "
+        "residues; if the model is of proteins, translate them"
+    ] * (likely != kind)
+
+
 def _kind(bpe: Tokenizer) -> str | None:
     known = bpe.get_vocab()
     for kind, letters in alignment.ALPHABETS.items():
@@ -143,14 +153,12 @@ def _blocks(
     inner = max(length - len(before) - len(after), 1)
     tokens, unknown = numbered(rows, bpe)
     counts = [len(row) for row in tokens]
-    said = (
-        f"of {len(rows)} sequences {sum(n < inner for n in counts)} are shorter than {inner} "
-        f"tokens and left out, and {sum(n > inner for n in counts)} longer ones are cut"
-    )
     starts = ((row, first) for row in tokens for first in range(0, len(row) - inner + 1, inner))
     return [[*before, *row[first : first + inner], *after] for row, first in starts], [
-        said,
+        f"of {len(rows)} sequences {sum(n < inner for n in counts)} are shorter than {inner} "
+        f"tokens and left out, and {sum(n > inner for n in counts)} longer ones are cut",
         *unknown,
+        *doubtful(rows, bpe),
     ]
 
 

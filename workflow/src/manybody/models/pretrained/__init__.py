@@ -19,8 +19,7 @@ class About(description.About):
 
     @property
     def display_name(self) -> str:
-        saved = self._config.get("architectures") or ["pretrained"]
-        return SUFFIX.sub("", str(saved[0]))
+        return SUFFIX.sub("", str((self._config.get("architectures") or ["pretrained"])[0]))
 
     @property
     def label(self) -> str:

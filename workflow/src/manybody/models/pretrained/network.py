@@ -60,8 +60,7 @@ class Pretrained(Model):
 
     @property
     def activation_size(self) -> int:
-        config = self.library.config
-        width = max((getattr(config, key, None) or 0 for key in (*WIDTH, *HIDDEN)), default=0)
+        width = max(getattr(self.library.config, key, None) or 0 for key in (*WIDTH, *HIDDEN))
         rows = self.vocabulary if self.about.causal else max(3, self.vocabulary // self.length)
         return self.length * max(4 * width, rows)
 
