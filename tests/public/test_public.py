@@ -259,6 +259,10 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
             "recipe.warm_up: this key is not known; .*did you mean warmup",
         ),
         (
+            lambda: mb.fit_couplings(GOOD, 9, sequence_weights=[-1.0, 2.0]),
+            "sequence_weights: found -1 to 2; expected none below 0 and not all 0",
+        ),
+        (
             lambda: mb.train_model("no", GOOD, GOOD, 9, recipe={"warmup": 5000}, **SIZES),
             "recipe.warmup: found 5000; expected less than the",
         ),

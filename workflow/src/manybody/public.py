@@ -153,7 +153,7 @@ def read_alignment(
     """
     from manybody.data import alignment
 
-    names, rows = alignment.read(Path(path), format)
+    names, rows = alignment.read(Path(path).expanduser(), format)
     tokens, _ = alignment.encode(Path(path), names, rows, alphabet, alphabet_confirmed)
     return names, tokens
 
@@ -512,7 +512,7 @@ def load_pretrained(
     """
     from manybody.models.pretrained.network import Pretrained
 
-    model: Model = Pretrained.open(folder, length, objective).to(device).eval()
+    model: Model = Pretrained.open(Path(folder).expanduser(), length, objective).to(device).eval()
     return model
 
 
@@ -631,7 +631,7 @@ def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     """
     from manybody.measure.mutations import opened
 
-    return opened(path, learned=learned)[0]
+    return opened(Path(path).expanduser(), learned=learned)[0]
 
 
 @checked

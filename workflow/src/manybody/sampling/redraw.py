@@ -121,8 +121,7 @@ class Causal:
         found = []
         for part in self.tokens.split(self.at_once):
             logits = self.model(part)[:, :-1].double()
-            losses = functional.cross_entropy(logits.mT, part[:, 1:], reduction="none")
-            found.append(losses.sum(1))
+            found.append(functional.cross_entropy(logits.mT, part[:, 1:], reduction="none").sum(1))
         return torch.cat(found)
 
 

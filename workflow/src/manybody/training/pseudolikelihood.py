@@ -36,6 +36,11 @@ class Counted:
         tokens = np.asarray(tokens)
         given = np.ones(len(tokens)) if sequence_weights is None else sequence_weights
         sequence_weights = np.asarray(given, np.float64)
+        if sequence_weights.min() < 0 or not sequence_weights.any():
+            raise ValueError(
+                f"sequence_weights: found {sequence_weights.min():g} to {sequence_weights.max():g}"
+                "; expected none below 0 and not all 0; leave such sequences out"
+            )
         unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
         self.place = self.place.reshape(-1)
         self.sequence_weights = np.bincount(self.place, sequence_weights, len(unique))
@@ -83,8 +88,7 @@ class Fit:
 
 def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
     """Mean loss (nats a site) of each sequence of tokens (N, L), each site masked in turn: (N,)."""
-    vocabulary = model.fields.shape[1]
-    counted = Counted(tokens, vocabulary)
+    counted = Counted(tokens, model.fields.shape[1])
     found = np.zeros(counted.tokens.shape[1])
     _pass(counted, model, False, 1, found)
     return found[counted.place] / counted.length
