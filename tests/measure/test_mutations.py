@@ -39,27 +39,27 @@ def score(model, letters):
 def test_aligned_records_are_taken_as_given(model, tmp_path):
     """Rows of the model's columns, of the file's columns, and with insertions as in A3M."""
     (tmp_path / "some.fasta").write_text(
-        ">whole of five\nACGGU\n>six\nAC-GAU\n>a3m\nAaaC.-GU\n>doubtful\nNC-GU\n"
+        ">whole of five\nACGGU\n>six\nAC-GAU\n>a3m\nAaaC.-GU\n>doubtful\nN*-GU\n"
     )
     found, _ = mutations.energies(model, tmp_path / "some.fasta")
     # All have columns, so that the one without gaps is aligned, too.
-    expected = [-score(model, row) for row in ("ACGGU", "AC-GU", "AC-GU", "-C-GU")]
+    expected = [-score(model, row) for row in ("ACGGU", "AC-GU", "AC-GU", "---GU")]
     np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
     assert found["name"].tolist() == ["whole", "six", "a3m", "doubtful"]
     assert found["dropped"].tolist() == [0, 1, 2, 0]
-    assert found["unknown"].tolist() == [0, 0, 0, 1]
-    assert found["residues"].tolist() == [5, 4, 4, 3]
+    assert found["unknown"].tolist() == [0, 0, 0, 2]
+    assert found["residues"].tolist() == [5, 4, 4, 2]
     assert set(found["placed"]) == {"as given"}
 
 
 def test_inserts_that_fill_the_columns_left_out_are_inserts(model, tmp_path):
     """A row of five columns with one insert is as long as the file's six."""
-    (tmp_path / "some.fasta").write_text("# mine\n>a3m\nAC-GaU\n>soft\nacggu\n")
+    (tmp_path / "some.fasta").write_text("# mine\n>ss_pred\nCCCCC\n>a3m\nAC-GaU\n>soft\nacggu\n")
     found, passed = mutations.energies(model, tmp_path / "some.fasta")
     expected = [-score(model, row) for row in ("AC-GU", "ACGGU")]
     np.testing.assert_allclose(found["energy"], expected, atol=1e-12)
     assert found["dropped"].tolist() == [1, 0]
-    assert [said[-3:] for said in passed] == [": 1", ": 1"]
+    assert [said[-3:] for said in passed] == [": 1"] * 3
 
 
 def test_learning_of_another_family_in_the_same_folder_is_not_taken(model, tmp_path):

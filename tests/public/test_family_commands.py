@@ -55,7 +55,7 @@ REFUSED = {
     "`manybody family ALIGNMENT` made",
     "energies own/family.fasta effects.csv": "own/family.fasta cannot be read as a file of "
     "CCMpred: found '>s0\\nAC-GU",
-    "energies own bare.fasta": "records without residues: 2, the first of them b; leave",
+    "energies own bare.fasta": "bare.fasta: without residues are b, c, 2 of 3 sequences; expected",
     "energies own new.nex": "'new.nex.fasta', 'fasta')\", then give new.nex.fasta\n",
     "family new.nex": "then give new.nex.fasta and `--format fasta`\n",
     "generate own/family.fasta": "`manybody family own/family.fasta` makes the folder to give",

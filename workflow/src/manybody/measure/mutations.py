@@ -84,7 +84,7 @@ def energies(
     Columns: `name`; `energy`; `residues`, how many of the model's columns have one (where gaps were
     left out of a fit they have no couplings: compare sequences with about as many); `dropped`,
     letters in no column of the model, insertions; `unknown`, letters that stand for several
-    residues and count as gaps; `placed`, `as given` or `by the profile`.
+    residues and stops, which count as gaps; `placed`, `as given` or `by the profile`.
 
     A record is taken as given if it has as many columns as the model, or as the alignment that the
     model was made of; lower-case letters and dots of A3M are insertions. Where others do not, a
@@ -92,13 +92,15 @@ def energies(
     `family` (N, L).
     """
     form, text = alignment.format_of(Path(path)), read_text(Path(path)).replace("\0", "")
-    names, letters = zip(*alignment.parsed(text, form, Path(path)), strict=True)
-    bare = [name for name, row in zip(names, letters, strict=True) if not _residues(row)]
-    if bare:
+    read = alignment.parsed(text, form, Path(path))
+    kept = [record for record in read if not record[0].startswith(alignment.ANNOTATION)]
+    bare = [name for name, row in kept if not row.strip(alignment.GAPS + "*")]
+    if bare or not kept:
         raise SourceError(
-            f"{path}: records without residues: {len(bare)}, the first of them {bare[0]}; leave "
-            "them out"
+            f"{path}: without residues are {', '.join(bare[:3]) or 'all'}, {len(bare)} of "
+            f"{len(kept)} sequences; expected one or more, with residues in each; leave such out"
         )
+    names, letters = zip(*kept, strict=True)
     kind = model.about["kind"]
     # Only such letters may be proteins if those of the model are such, too.
     plain = [
@@ -141,7 +143,8 @@ def energies(
     )
     passed = {
         "residues in no column of the model, which do not count": table["dropped"].sum(),
-        "letters that stand for several residues and count as gaps": table["unknown"].sum(),
+        "letters of several residues or stops, which count as gaps": table["unknown"].sum(),
+        "records of annotation passed over": len(read) - len(kept),
         "remarks and numbers beside letters passed over": alignment.remarks(text, form),
     }
     return table, [f"{what}: {count}" for what, count in passed.items() if count]
@@ -160,7 +163,7 @@ def _in_columns(row: str, model: PairModel) -> str | None:
 
 
 def _residues(row: str) -> int:
-    return len(row) - sum(map(row.count, alignment.GAPS + "*"))
+    return len(row.rstrip("*")) - sum(map(row.count, alignment.GAPS))
 
 
 def letters_of(tokens: np.ndarray, about: dict) -> list[str]:
@@ -322,8 +325,7 @@ def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Seri
             "p.Ala24Gly, or several of different sites joined by ':'; write it so, and leave out "
             "rows of the wild type and of what is no exchange"
         )
-    same = alignment.ALPHABETS[kind]["read_as"]
-    wild, new = (parts[n].str.upper().replace(same) for n in (0, 2))
+    wild, new = (parts[n].str.upper().replace(alignment.ALPHABETS[kind]["read_as"]) for n in (0, 2))
     return parts["row"], wild, parts[1].astype(int), new
 
 
@@ -361,8 +363,7 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
 def site_logs(tokens: np.ndarray, weights: np.ndarray, vocabulary: int) -> np.ndarray:
     """Logarithms (L, q), up to a constant, of the weighted frequencies of single sites of tokens
     (N, L), each colour counted once more than it comes."""
-    counts = np.stack([weights @ (tokens == colour) for colour in range(vocabulary)], axis=1)
-    return np.log(counts + 1)
+    return np.log(np.stack([weights @ (tokens == q) for q in range(vocabulary)], axis=1) + 1)
 
 
 def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
