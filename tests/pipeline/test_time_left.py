@@ -111,9 +111,9 @@ def keep(folder, name, job, seconds, contents):
     given = {number: [contents[path]] for number, path in job.input.items()}
     made = store.version(folder, output, job.params, given)
     made.mkdir(parents=True)
-    about = {"stage": name.partition("/")[0], "work": store.work(job.params), "seconds": seconds}
+    about = {"stage": name.partition("/")[0], "counts": store.counts(job.params)}
     files = {output.name: contents.setdefault(job.output[0], f"contents of {name}")}
-    (made / store.MADE).write_text(json.dumps({"files": files, **about}))
+    (made / store.MADE).write_text(json.dumps({"files": files, "seconds": seconds, **about}))
 
 
 @pytest.fixture
@@ -153,12 +153,12 @@ def test_what_ran_with_another_input_takes_what_it_took_then(planned, tmp_path, 
     planned(tokenize_docs=10.0, train_a=500.0, test_a=30.0)
     (tmp_path / "text.txt").write_text("another text")
     jobs["train/a"].params["recipe"] = {"steps": 200, "batch": 8}
+    jobs["train/b"].params["recipe"] = {"steps": 200}  # of all sequences, which are not counted
     found = planned()
-    assert found.stored == set()
     assert found.expected["tokenize/docs"] == 10 + OVERHEAD
     assert found.expected["train/a"] == 2 * 500 + OVERHEAD
     assert found.expected["test/a"] == 30 + OVERHEAD
-    assert found.guessed == {"train/b"}
+    assert found.expected["train/b"] == GUESS + OVERHEAD
 
 
 def test_the_nearest_jobs_of_a_stage_are_asked_first(planned, jobs, tmp_path):

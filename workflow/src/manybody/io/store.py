@@ -5,7 +5,7 @@ that of the job's parameters, which hold that of its code, and of the contents o
 files are hard links to those that the job wrote, so that they take no room of their own, or copies
 where the file system has no links. `made.json` beside them has their sha256, by which a version
 that was altered under its other name is refused, the seconds that the job took, its `stage` (the
-folder of its log) and its `work`.
+folder of its log) and its `counts`.
 
     python -m manybody.io.store RESULTS [--remove]
 
@@ -27,7 +27,7 @@ from manybody.io.logs import log_to
 MADE, MANIFEST = "made.json", "manifest.json"
 FETCHED = "taken from "  # how a job's log starts if it found its results here
 VERSIONS = 3  # of an artifact, the latest, that stay
-COUNTS = ("steps", "batch", "chains", "sweeps", "sequences", "forwards")  # keys of `work`
+COUNTS = ("steps", "batch", "chains", "sweeps", "sequences", "forwards")  # keys of `counts`
 # A job is that of the first of these that its files are named after: wildcard and config block.
 BLOCKS = {
     "clone": "clones",
@@ -53,7 +53,7 @@ class Job:
         }
         results = Path(snakemake.config["results"])
         stage = Path(snakemake.log[0]).relative_to(results / "logs").parts[0]
-        self.about = {"stage": Path(stage).stem, "work": work(parameters)}
+        self.about = {"stage": Path(stage).stem, "counts": counts(parameters)}
         self.version = version(results, self.outputs[0], parameters, contents)
 
     def fetch(self) -> bool:
@@ -123,18 +123,20 @@ def named_inputs(given) -> dict[str, list[str]]:
     }
 
 
-def work(parameters: dict) -> int:
-    """The product of the counts in a job's entries, such as steps x batch; of a list the largest.
+def counts(parameters: dict) -> dict[str, int]:
+    """The counts in a job's entries, such as steps and batch; of a list the largest.
 
-    Seconds of jobs of one stage and one model are about proportional to it.
+    Seconds of jobs of one stage and one model with the same counts are about proportional to their
+    product.
     """
-    product = 1
+    found: dict[str, int] = {}
     for entry in parameters.values():
         for key in COUNTS if isinstance(entry, dict) else ():
             count = entry.get(key)
             count = max(count, default=1) if isinstance(count, list) else count
-            product *= max(count, 1) if isinstance(count, int) else 1
-    return product
+            if isinstance(count, int):
+                found[key] = max(count, 1) * found.get(key, 1)
+    return found
 
 
 def artifact(results: Path, output: Path) -> Path:

@@ -3,6 +3,7 @@
 A job is named by the path of its log below `logs/`, without the ending: `sample_clones/docs/n4`.
 """
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -86,10 +87,11 @@ def plan(
 ) -> Plan:
     """The plan of Snakemake's `jobs`, by name; on a cluster, `cores` of them run at a time.
 
-    A job whose result is in the store takes next to nothing; any other, in proportion to its work,
-    what it took when it last ran here, or else what the jobs of its stage took that are most
-    similar; and where none of these ran, its price, or `GUESS`. A job that keeps nothing in the
-    store makes what is there again, unless it is one of `changed`, whose parameters changed.
+    A job whose result is in the store takes next to nothing; any other, in proportion to its
+    counts, what it took when it last ran here, or else what the jobs of its stage took that are
+    most similar; and where none of these with the same counts ran, its price, or `GUESS`. A job
+    that keeps nothing in the store makes what is there again, unless it is one of `changed`, whose
+    parameters changed.
     """
     records, contents = _records(results), {}
     prices = read_json(results / PRICED) if (results / PRICED).is_file() else {}
@@ -110,19 +112,27 @@ def plan(
             found.stored.add(name)
         elif not earlier and name not in prices:
             found.guessed.add(name)
-        alike = records[_stage(name)]
-        seconds = _by_records(output, job, alike) if alike else prices.get(name, GUESS)
+        counts = store.counts(dict(job.params.items()))
+        alike = records[_stage(name), *counts]
+        seconds = (
+            _by_records(output, alike) * math.prod(counts.values())
+            if alike
+            else prices.get(name, GUESS)
+        )
         found.expected[name] = SHORT if stored else seconds + OVERHEAD
     return found
 
 
-def _records(results: Path) -> dict[str, list[tuple[Path, float]]]:
-    """The outputs of each stage that are in the store, with the seconds of a unit of work."""
+def _records(results: Path) -> dict[tuple[str, ...], list[tuple[Path, float]]]:
+    """The outputs of each stage and what it counts that are in the store, with the seconds of each
+    unit of the counts' product."""
     found = defaultdict(list)
     for path in (results / "store").rglob(store.MADE):
         made = read_json(path)
         output = results / path.parent.parent.relative_to(results / "store")
-        found[made.get("stage")].append((output, made["seconds"] / made.get("work", 1)))
+        counts = made.get("counts", {})
+        each = made["seconds"] / math.prod(counts.values())
+        found[made.get("stage"), *counts].append((output, each))
     return found
 
 
@@ -143,9 +153,10 @@ def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dic
     return {str(output.parent / name): digest for name, digest in files.items()}
 
 
-def _by_records(output: Path, job, records: list[tuple[Path, float]]) -> float:
-    """Seconds by the records nearest in the tree of folders: its own, other seeds or models."""
+def _by_records(output: Path, records: list[tuple[Path, float]]) -> float:
+    """Seconds of a unit by the records nearest in the tree of folders: its own, other seeds or
+    models."""
     shared = defaultdict(list)
     for path, seconds in records:
         shared[len(Path(os.path.commonpath([output, path])).parts)].append(seconds)
-    return median(shared[max(shared)]) * store.work(dict(job.params.items()))
+    return median(shared[max(shared)])
