@@ -94,6 +94,8 @@ def gather(folder: Path, root: Path) -> None:
     """Copies pictures, tables (to five digits) and claims of the demo in `folder` to docs/gallery,
     and writes beside each picture's name the commit of the checkout."""
     gallery, made_at, found, drawn = root / GALLERY, commit(root), [], []
+    # First: a folder without results ends here, before anything is written over.
+    shutil.copyfile(folder / "scorecard.md", gallery / "scorecard.md")
     for picture in sorted((folder / "figures").glob("*/*.png")):
         stem = _stem(picture.parent.name, picture.stem)
         shutil.copyfile(picture, gallery / f"{stem}.png")
@@ -103,7 +105,6 @@ def gather(folder: Path, root: Path) -> None:
         found += claims.read(picture.with_suffix(".claims.csv"))
         drawn.append([f"{stem}.png", "config/config.yaml", made_at])
     claims.write(found, gallery / RECORDS[""])
-    shutil.copyfile(folder / "scorecard.md", gallery / "scorecard.md")
     runs = pd.read_csv(gallery / RUNS)
     others = runs[~runs["picture"].isin([name for name, *_ in drawn])]
     runs = pd.concat([others, pd.DataFrame(drawn, columns=runs.columns)])
