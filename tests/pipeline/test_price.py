@@ -136,12 +136,12 @@ def test_a_large_fixed_part_is_told_from_many_units(monkeypatch):
 
     def cost(call):
         sizes.append(call())
-        slowed = 4 if len(sizes) % 2 == 0 else 1  # the first of each two measurements of a size
+        slowed = 4 if len(sizes) % 2 else 1  # the first of each two measurements of a size
         return slowed * (1.0 + 0.01 * sizes[-1])
 
     monkeypatch.setattr(probe, "seconds", cost)
     assert up_to(10**4, lambda size: lambda: size, cost) == pytest.approx(101)
-    assert sizes == [1, 4, 4, 16, 16, 64, 64, 256, 256]
+    assert sizes == [1, 1, 4, 4, 16, 16, 64, 64, 256, 256]
 
 
 SLOW = """import time

@@ -99,10 +99,9 @@ def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:
         # Others may slow the processor for a while: the less of two measurements counts.
         return min(cost(ready(units)) for _ in range(2 if cost is seconds else 1))
 
-    one = ready(1)
     if cost is seconds:
-        one()  # what is compiled once is not part of it
-    first = cost(one)
+        ready(1)()  # what is compiled once is not part of it
+    first = measured(1)
     many = min(count, max(4, int(LEAST / first)) if cost is seconds else 2)
     if many == 1:
         return first
