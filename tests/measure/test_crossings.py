@@ -31,15 +31,15 @@ def test_places_on_a_curve_lie_between_its_points():
 
 
 def test_the_error_of_a_place_is_that_of_realisations_drawn_again():
-    """Peaks at 35 and 47 in log M: the peak of the mean lies between, with their sd over root n."""
+    """Peaks at 35 and 47: that of the mean curve lies between, with their sd over root n."""
     sizes = np.geomspace(10, 200, 60)
-    places = [35.0, 47.0] * 8
+    places = [35.0, 35.0, 35.0, 47.0] * 4
     losses = pd.DataFrame(
         [np.exp(1 - 0.5 * np.log(sizes / place) ** 2) for place in places], columns=sizes
     )
     found = of_mean(losses, peak)
-    assert found.error == pytest.approx(6 / math.sqrt(16), rel=0.15)
-    assert found.runs == 16
+    assert found.error == pytest.approx(np.std(places) / math.sqrt(16), rel=0.15)
+    assert (found.value, found.runs) == (peak(sizes, losses.mean().to_numpy()), 16)
 
 
 def test_means_of_runs_have_errors():
