@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from manybody.io import store
-from manybody.io.atomic import sha256
+from manybody.io.atomic import sha256, write_json
 from manybody.io.progress import Report
 from manybody.pipeline import time_left
 from manybody.pipeline.time_left import GUESS, OVERHEAD, SHORT, Plan, pace
@@ -113,7 +113,7 @@ def keep(folder, name, job, seconds, contents):
     made.mkdir(parents=True)
     about = {"stage": name.partition("/")[0], "counts": store.counts(job.params)}
     files = {output.name: contents.setdefault(job.output[0], f"contents of {name}")}
-    (made / store.MADE).write_text(json.dumps({"files": files, "seconds": seconds, **about}))
+    write_json(made / store.MADE, {"files": files, "seconds": seconds, **about})
 
 
 @pytest.fixture

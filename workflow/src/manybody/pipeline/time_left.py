@@ -113,7 +113,7 @@ def plan(
         elif not earlier and name not in prices:
             found.guessed.add(name)
         counts = store.counts(dict(job.params.items()))
-        alike = records[_stage(name), *counts]
+        alike = records[_stage(name), *sorted(counts)]
         seconds = (
             _by_records(output, alike) * math.prod(counts.values())
             if alike
@@ -132,7 +132,7 @@ def _records(results: Path) -> dict[tuple[str, ...], list[tuple[Path, float]]]:
         output = results / path.parent.parent.relative_to(results / "store")
         counts = made.get("counts", {})
         each = made["seconds"] / math.prod(counts.values())
-        found[made.get("stage"), *counts].append((output, each))
+        found[made.get("stage"), *sorted(counts)].append((output, each))
     return found
 
 
