@@ -15,14 +15,14 @@ from manybody.pipeline.time_left import OVERHEAD, PRICED
 
 PEAK = 784e12  # operations a second of an H100 in large products (docs/gpu.md)
 # Shares of it by which the operations that a probe counts take the time that was measured there:
-# of a BERT; training of factored attention, from four layers on.
+# of a BERT; of factored attention from four layers on.
 SHARES = {
     "train_model": 0.38,
-    "sample_clones": 0.22,
+    "sample_clones": 0.32,
     "evaluate_model": 0.17,
     "measure_spectrum": 0.04,
 }
-OF_RANKS = 0.13
+OF_RANKS = dict.fromkeys(SHARES, 0.13) | {"sample_clones": 0.045}
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
@@ -58,7 +58,7 @@ def price(job: Asked, prices: Prices) -> Price:
     if not gpu:
         return Price(start + amount / job.threads)
     ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
-    rate = PEAK * (OF_RANKS if ranked else SHARES[job.rule]) * job.gpus
+    rate = PEAK * (OF_RANKS if ranked else SHARES)[job.rule] * job.gpus
     return Price(start + amount / rate)
 
 
