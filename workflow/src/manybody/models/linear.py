@@ -71,7 +71,10 @@ class _Linear(torch.autograd.Function):
         if asked[0]:
             of_rows = _product(gradient, weight.T.contiguous())
         if asked[1]:
-            of_weight = _product(flat.T, rows.flatten(0, -2).T)
+            # oneDNN copies the left matrix slowly: the narrow one goes first, in either order.
+            columns = flat.T, rows.flatten(0, -2).T
+            narrow = flat.shape[-1] <= rows.shape[-1]
+            of_weight = _product(*columns) if narrow else _product(*columns[::-1]).T
         if asked[2]:
             of_bias = flat.sum(0)
         return of_rows, of_weight, of_bias

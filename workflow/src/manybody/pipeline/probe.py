@@ -140,7 +140,8 @@ class Probe:
         """A step of training."""
         recipe, each = {**recipe, "compile": False}, 1
         if self.gpu:  # without the compiled loops of a CPU, whose operations torch does not see
-            recipe |= {"precision": "float32"} | self._apart(recipe.get("masks"))
+            masks = recipe.get("masks")
+            recipe |= {"precision": "float32", "masks": 1.0 if masks == "all" else masks}
         if recipe["objective"] == "masked":
             each = copies_per_sequence(self.length, recipe["masks"])
         settings = run_settings({}, self.description, recipe, 0, 0, "")
@@ -154,12 +155,9 @@ class Probe:
             cost = operations if self.gpu else seconds
             return up_to(-(-recipe["batch"] // each), ready, cost)
 
-    def _apart(self, masks: float | str | None) -> dict:
-        return {"masks": 1.0} if masks == "all" else {}
-
     def tested(self, share: float | str) -> float:
         """The losses of a sequence, a share or "all" of its positions masked in turn."""
-        share = self._apart(share).get("masks", share) if self.gpu else share
+        share = 1.0 if self.gpu and share == "all" else share
 
         def ready(count):
             masks = None if self.causal else masked_positions(count, self.length, share, 0)

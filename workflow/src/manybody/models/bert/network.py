@@ -157,11 +157,12 @@ class Bert(Model):
         heads, length = self.heads, self.length
         width = self.encoder.config.hidden_size
         parts = mixed.view(-1, length, mixed.shape[-1] // width, heads, width // heads)
-        parts = parts.permute(2, 0, 3, 1, 4)
+        # One tensor for each part: the gradients of all are then put together in one pass.
+        parts = [part.transpose(1, 2) for part in parts.unbind(2)]
         if query is None:
-            query, key, value = parts.unbind()
+            query, key, value = parts
         else:
-            key, value = parts.unbind()
+            key, value = parts
             query = query.view(-1, heads, 1, width // heads)
         seen = functional.scaled_dot_product_attention(query, key, value)
         return seen.transpose(1, 2).reshape(-1, width)
