@@ -244,6 +244,13 @@ def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_i
         assert list(text.read_rows(Path("texts.parquet"), None, progress)) == ["one", "two"]
 
 
+def test_the_line_of_a_table_that_is_no_json_is_named(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"story": "one"}\n\n{"story": "two\n{}\n')
+    said = r"a table as jsonl, whose line 3, '{\"story\": \"two', is no JSON .*; mend or delete "
+    with pytest.raises(SourceError, match=said):
+        list(text_files([str(tmp_path / "a.jsonl")], "files"))
+
+
 FILE = {"kind": "file", "boundary": "line", "column": "story", "split": SHARES}
 STORIES = {"kind": "tinystories", "split": SHARES}
 COLUMNS = {"words": ["a"], "numbers": [1, 2], "lists": [["a"]]}

@@ -3,6 +3,7 @@
 The Snakefile asks here, so that this needs the standard library only.
 """
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -151,16 +152,30 @@ def _check_start(path: Path, key: str) -> None:
     if not what and ending in WRITTEN and not table(path):
         head = _start(path, 2**16).decode(errors="replace")
         between, lines = max(",;\t", key=head.count), not head.startswith("[")
+        broken = _broken(path) if lines and ending in WRITTEN[1:3] else ""
         how = f"csv({str(path)!r}, sep={between!r})"
         how = f"json({str(path)!r}, lines={lines})" if "j" in ending else how
         how += "[['COLUMN']].dropna().set_axis(['text'], axis=1).to_parquet('texts.parquet')"
         what, fix = (
-            f"a table as {ending[1:]}",
-            f'write its texts (python -c "import pandas as p; p.read_{how}") and name that file, '
-            "or rename it to .txt if its lines as they are should be the text",
+            f"a table as {ending[1:]}{broken}",
+            "mend or delete that line, then "
+            * bool(broken)
+            + f'write its texts (python -c "import pandas as p; p.read_{how}") and name '
+            "that file, or rename it to .txt if its lines as they are should be the text",
         )
     if what:
         _refuse(key, str(path), what, expected, fix)
+
+
+def _broken(path: Path) -> str:
+    """What is wrong with the first of its lines that is no JSON, if there is one."""
+    with path.open(encoding="utf-8", errors="replace") as opened:
+        for number, line in enumerate(opened, start=1):
+            try:
+                json.loads(line.strip() or "{}")
+            except ValueError as error:
+                return f", whose line {number}, {line.strip()[:40]!r}, is no JSON ({error})"
+    return ""
 
 
 def _refuse(key: str, name: str, what: str, expected: str, fix: str) -> None:
