@@ -189,6 +189,10 @@ WRITTEN = {  # format, text, rows, and what is said
         "a3m", "#4\t1\n>a\nACEF\n>b\nACcEF\n\0#4\t1\n>a\nACEF\n",
         [("a", "ACEF"), ("b", "ACEF"), ("a", "ACEF")], r"NUL bytes passed over: 1; .*: a \(2\)",
     ),
+    "dashes of a word processor": (
+        "fasta", ">a/7-8 a\u2013b\nACEF\n>b\nAC\u2013F\n>c\n\u2212CEF\n",
+        [ROWS[0], ("b", "AC-F"), ("c", "-CEF")], "no '-', read as gaps: 2",
+    ),
     "stops at the end": ("fasta", ">a/7-8\nACEF*\n>b\nAC*F\n", ROWS, "stop codons .*: 1"),
 }  # fmt: skip
 
@@ -236,6 +240,7 @@ REFUSED = {
     "no letters": (">a\n\n>b\n\n", {}, "holds 0 sequences"),
     "ragged": (">a\nACD\n>b\nACD\n>c\nAC\n", {}, "record c has 2 columns.*column 3"),
     "insertions": (">a\nACD\n>b\nAcCD\n", {}, "record b has 4 columns.*format: a3m"),
+    "uneven in either": (">a\nACD\n>b\nAcC\n>c\nAC\n", {}, "c has 2 columns.*have all columns"),
     "ragged a3m": (">a\nACD\n>b\nAcC\n", dict(format="a3m"), "record b has 2 columns"),
     "ragged stockholm": (
         "# STOCKHOLM 1.0\na ACD\nb ACD\nc AC\n//\n", dict(format="stockholm"),

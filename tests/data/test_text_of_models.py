@@ -34,6 +34,8 @@ def test_sequences_lose_gaps_and_case_and_no_block_has_two(tmp_path, esm):
     assert found.about["said"] == [
         "of 3 sequences 0 are shorter than 3 tokens and left out, and 3 longer ones are cut",
         "letters that the tokenizer does not know: J (2)",
+        "remarks (lines of # or ;) and numbers beside letters passed over: 1",
+        "records without letters or of annotation passed over: 1",
     ]
     assert own_text.usual_length(tmp_path / "family.a3m", esm) == 8
     half = encoded(tmp_path, esm, A3M, 8)
@@ -56,8 +58,14 @@ FORMS = {
 def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm):
     (tmp_path / "family").write_text(FORMS[form])
     bpe = own_tokenizer.read(esm, "esm")
-    assert [row for _, row in own_text.records([tmp_path / "family"], bpe)] == ROWS
+    assert [row for _, row in own_text.records([tmp_path / "family"], bpe)[0]] == ROWS
     assert [len(own_text.doubtful(rows, bpe)) for rows in (ROWS, ["ACGGT", "CC"])] == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["2 4\nA  MKLV\nB  MK-V\n", "A MKLVMKLVMK\nB MKLVMKLV-K\n"])
+def test_an_alignment_of_another_format_is_no_text_of_a_model_of_letters(text, tmp_path, esm):
+    with pytest.raises(SourceError, match=r"It looks like .*: (convert it|give it) .*, then `file"):
+        encoded(tmp_path, esm, text * 9, 8)
 
 
 @pytest.mark.parametrize("text", ["one\ntwo\nthree\n" * 9, "> quoted\nit's two, or 3\n" * 9])

@@ -129,7 +129,7 @@ def folder(tmp_path, monkeypatch):
     own_models.letters(tmp_path / "esm")
     sizes = dict(mask_token_id=32, pad_token_id=1, hidden_size=8, max_position_embeddings=16)
     own_models.model("esm", SIZE, **sizes).save_pretrained("esm")
-    (tmp_path / "two.fasta").write_text(">one/4-11\nMK-LVJAGX\n>two\nMKLV\n")
+    (tmp_path / "two.fasta").write_text(">none\n\n>one/4-11\nMK-LVJAGX\n>two\nMKLV\n")
     (tmp_path / "pairs.txt").write_text("1 7\n1 8\n")
     (tmp_path / "beyond.txt").write_text("1 9\n")
     about = dict(aligned="MKLVXAG", numbers=[*range(1, 8)], reference="one", gap=0)
@@ -145,6 +145,7 @@ def test_the_command_names_both_forms_beside_the_family(folder, capsys):
     assert said.startswith("Esm 2 × 8 on one/4-11, 8 residues:\n")
     assert "one/4-11 is the first of 2 sequences" in said
     assert "tokenizer does not know: J (1)" in said
+    assert "records without letters or of annotation passed over: 1" in said
     for name in (*jacobian.FORMS.values(), "family"):
         assert f"({name})" in said
     assert "L/5, L/2, L pairs 6 apart: 1.00, " in said

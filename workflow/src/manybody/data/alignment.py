@@ -39,6 +39,9 @@ log = logging.getLogger(__name__)
 
 GAP = 0
 GAPS = "-.~"
+# What word processors and web pages make of '-', from the hyphen to the minus.
+DASHES = dict.fromkeys([*range(0x2010, 0x2016), 0x2212, 0xFE58, 0xFE63, 0xFF0D], "-")
+DASHED = re.compile(rf"^(?![>#;]).*[{''.join(map(chr, DASHES))}].*", re.MULTILINE)  # not of titles
 # Residues in the order of their colours, from 1, and the other letters that are understood.
 ALPHABETS = {
     "protein": dict(residues="ACDEFGHIKLMNPQRSTVWY", ambiguous="BJOUXZ?*", read_as={}),
@@ -65,7 +68,7 @@ BEGINS = {
     "fasta": r"([#;].*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
     "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
-    "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n",
+    "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n\s*.*[A-Za-z]",
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
@@ -77,7 +80,7 @@ CONVERT = (
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
 WAYS = {
-    None: "Is it an alignment, and `format` right?",
+    None: "Is it an alignment in that format?",
     "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
     "clustal": "It looks like Clustal: `format: clustal`",
     "stockholm": "It looks like Stockholm: `format: stockholm`",
@@ -107,7 +110,7 @@ EXPECTED = {
 # What may be wrong with rows of different lengths.
 UNEVEN = {
     "a3m": "in A3M, upper-case letters and '-' are the columns",
-    "fasta": "rows with lower-case insertions are A3M: give `format: a3m`",
+    "fasta": "without lower-case letters all are of one length, as in A3M: give `format: a3m`",
 }
 EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
 BASES = 0.8  # share of A, C, G, T and U from which letters that RNA explains are no protein's
@@ -185,7 +188,7 @@ def load(
 
 def format_of(path: Path) -> str:
     """The format of a file by how it begins. FASTA is A3M where it says so (`#A3M#`), or has
-    lower-case letters without which all rows are of one length.
+    lower-case letters without which more rows are of one length, or as many.
 
     `SourceError` for a file that is no alignment, or of a format that has to be converted.
     """
@@ -195,8 +198,11 @@ def format_of(path: Path) -> str:
     if looks != "fasta":
         return looks
     rows = [row.rstrip("*") for name, row in read if not name.startswith(ANNOTATION)]
-    lengths = {len(row) for row in columns(rows, "a3m")}
-    inserts = any(row != row.upper() for row in rows) and len(lengths) == 1 and lengths != {0}
+    alike = [
+        max(Counter(len(row) for row in part if row).values(), default=0)
+        for part in (columns(rows, "a3m"), rows)
+    ]
+    inserts = any(row != row.upper() for row in rows) and alike[0] >= max(alike[1], 2)
     return "a3m" if inserts or text.lstrip().startswith("#A3M#") else "fasta"
 
 
@@ -265,7 +271,7 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     if len(found) < 2:
         raise SourceError(
             f"{path} holds {len(found)} sequences in {form} format, expected at least two "
-            "(is `format` right?)"
+            "(is that its format?)"
         )
     names, letters = map(list, zip(*found, strict=True))
     # A translation ends in the `*` of its stop codon, beyond the last column or in one more.
@@ -274,12 +280,13 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         stops, letters = sum(map(len, letters)) - sum(map(len, ends)), ends
     rows = columns(letters, form)
     length = len(rows[0])
+    inserts = form == "a3m" or len(set(map(len, columns(ends, "a3m")))) == 1
     for name, row in zip(names, rows, strict=True):
         if len(row) != length:
             raise SourceError(
                 f"{path}: record {name} has {len(row)} columns, the first record has {length}; "
                 f"they part at column {min(len(row), length) + 1}. Align it to the others or leave "
-                f"it out ({UNEVEN.get(form, 'every row must have all columns')})"
+                f"it out ({UNEVEN.get(inserts and form, 'every row must have all columns')})"
             )
     passed = {
         "parts that NUL bytes divide, read as one alignment (if each is of a query of its own, "
@@ -288,7 +295,7 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         "records passed over that are empty or annotation": listed(
             Counter(name for name, _ in read) - Counter(names)
         ),
-        "remarks (lines of # or ;) and numbers beside letters passed over": remarks(text, form),
+        **remarks(text, form),
         "* of stop codons left out at the ends of rows": stops,
         "letters of inserts (lower case in A3M) dropped, which are no columns": max(
             sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows)), 0
@@ -300,9 +307,14 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     return names, letters, [f"{what}: {count}" for what, count in passed.items() if count]
 
 
-def remarks(text: str, form: str) -> int:
-    """The number of remarks and numbers of positions that are passed over in a text."""
-    return len(REMARKS.findall(text)) if form in ("a3m", "fasta") else 0
+def remarks(text: str, form: str) -> dict[str, int]:
+    """What is passed over in a text beside its records, or read as a gap, and how often."""
+    return {
+        "lines with dashes that are no '-', read as gaps": len(DASHED.findall(text)),
+        "remarks (lines of # or ;) and numbers beside letters passed over": len(
+            REMARKS.findall(text) if form in ("a3m", "fasta") else []
+        ),
+    }
 
 
 def reference(
@@ -355,8 +367,8 @@ def _doubtful_columns(rows: list[str], form: str) -> list[str]:
         "the same residue, write it out in the program that made the file"
     ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
         f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
-        "as the inserts of A2M, and are read as columns; if they are inserts, `format: a3m` of a "
-        "FASTA file drops them"
+        "as the inserts of A2M, and are read as columns; if they are inserts, the format a3m, of "
+        "FASTA files alone, drops them"
     ] * (form != "a3m" and any(looks) and not all(looks))
 
 
@@ -402,11 +414,12 @@ def looks_like(text: str) -> str | None:
 
 
 def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
-    """Names and letters, those of an A3M with the insertions, of rows of any lengths.
+    """Names and letters, those of an A3M with the insertions, of rows of any lengths. Dashes of any
+    kind are gaps.
 
     `SourceError` where the text of the file `path` begins as another format.
     """
-    text = text.strip(BLANK) + "\n"
+    text = DASHED.sub(lambda line: line[0].translate(DASHES), text.strip(BLANK)) + "\n"
     looks = looks_like(text)
     if looks != ("fasta" if form == "a3m" else form):
         raise SourceError(
@@ -478,7 +491,7 @@ def encode(
             f"{path}: record {names[row]}, column {column + 1}: {rows[row][column]!r} is no letter "
             f"of the alphabet {kind}{others}. Expected {ALPHABETS[kind]['residues']}, "
             f"{ALPHABETS[kind]['ambiguous']} (read as gaps) or a gap ({' '.join(GAPS)}); "
-            f"{fits or 'is `alphabet` right?'}"
+            f"{fits or 'correct the letter, or save the file as UTF-8'}"
         )
     if fits:
         raise SourceError(f"{path}: alphabet: found {kind}; {fits}")

@@ -21,6 +21,7 @@ from manybody.io.atomic import read_json, sha256
 CHARACTERS = 8  # of a token, at most on average: more of a text is not read
 LENGTH, LONGEST = 64, 512  # tokens of a block if none are asked: of text, of sequences at most
 FORMATS = ("fasta", "stockholm", "clustal", "lines")
+SPACES = {*" \nĠĊ▁"}  # as vocabularies spell them
 READ = 2**24  # bytes of a file of sequences: what lies behind them is not read
 LETTERS = re.compile(r"[A-Za-z*.~-]*")
 # How a vocabulary may spell letters: as they are, in lower case, RNA as DNA, DNA as RNA.
@@ -43,7 +44,8 @@ def encode(
     read = list(given.text_files([str(path)], key, passed))
     own_tokenizer.take(folder, str(folder), made["json"], made["special"])
     special, bpe = read_json(made["special"]), tokenizer.load(made["json"])
-    if rows := records(read, bpe):
+    rows, skipped = records(read, bpe)
+    if rows:
         blocks, said = _blocks([row for _, row in rows], bpe, special, length)
         if not blocks:
             usual = usual_length(path, folder)
@@ -51,7 +53,7 @@ def encode(
                 f"found {length}: {said[0]}; expected a block at least; take {usual}", "length"
             )
         by = {"by": "own tokenizer, blocks of sequences", "tokenizer": sha256(made["json"])}
-        about = {"special": special, "made": by, "said": said}
+        about = {"special": special, "made": by, "said": said + skipped}
         sequences.write(out, np.array(blocks[:most]), special["vocabulary"], about)
         return
     with documents.writer(made["documents"], {"text": str(path)}) as writer:
@@ -65,29 +67,36 @@ def usual_length(path: str | Path, folder: str | Path) -> int:
     """L, special tokens included, at which half of the sequences in a file make a block, at most
     512; 64 for any other text. `folder` is that of the tokenizer."""
     bpe, special = own_tokenizer.read(folder, str(folder)), own_tokenizer.described(folder)
-    rows = records(list(given.text_files([str(path)], "--text")), bpe)
+    rows, _ = records(list(given.text_files([str(path)], "--text")), bpe)
     counts = sorted(len(row) for row in numbered([row for _, row in rows], bpe)[0]) if rows else []
     around = len(special["before"]) + len(special["after"])
     return min(counts[(len(counts) - 1) // 2] + around, LONGEST) if rows else LENGTH
 
 
-def records(files: list[Path], bpe: Tokenizer) -> list[tuple[str, str]]:
-    """Names and letters, without gaps and in upper case, of files of sequences, aligned or not;
-    none if one of the files is any other text."""
-    found = []
+def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], list[str]]:
+    """Names and letters, without gaps and in upper case, of files of sequences, aligned or not, and
+    sentences on what is passed over; no names if one of the files is any other text."""
+    found, passed = [], Counter()
     for path in files:
         with path.open("rb") as opened:
             read = alignment.decoded(opened.read(READ)).replace("\0", "")
         form = alignment.looks_like(read)
         of_letters = not _joins(bpe) and _kind(bpe) is not None
-        if form not in FORMATS or (form == "lines" and not of_letters):
-            return []
-        rows = alignment.parsed(read, form, path)
+        # Of a model that knows letters alone, a file of another format is no text either.
+        alone = of_letters and not bpe.get_vocab().keys() & SPACES
+        if form not in (alignment.BEGINS if alone else FORMATS) or (
+            form == "lines" and not of_letters
+        ):
+            return [], []
+        rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
-            return []
-        found += [row for row in rows if not row[0].startswith(alignment.ANNOTATION)]
+            return [], []
+        found += rows
+        passed.update(alignment.remarks(read, form))
     letters = [(name, re.sub("[.~-]", "", row).rstrip("*").upper()) for name, row in found]
-    return [(name, row) for name, row in letters if row]
+    kept = [part for part in letters if part[1] and not part[0].startswith(alignment.ANNOTATION)]
+    passed["records without letters or of annotation passed over"] = len(found) - len(kept)
+    return kept, [f"{what}: {count}" for what, count in passed.items() if count]
 
 
 def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str]]:

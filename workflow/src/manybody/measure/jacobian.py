@@ -111,11 +111,11 @@ def measured(asked: Question, masked: bool, parts: Path) -> tuple[dict[str, np.n
 def document(asked: str, bpe: Tokenizer) -> dict:
     """Document of a sequence, as of an alignment's reference record (`reference`, `aligned`
     letters, `numbers`), with the `kind` and the `alphabet` of residues that the tokenizer has."""
-    rows = [("the sequence", asked.upper())]
+    rows, passed = [("the sequence", asked.upper())], []
     if os.path.exists(asked) or not asked.isalpha():
         expected = "the letters of a sequence, or a file of sequences such as FASTA"
         path = given.named_file(asked, "sequence", expected)
-        rows = own_text.records(list(given.text_files([asked], "sequence")), bpe)
+        rows, passed = own_text.records(list(given.text_files([asked], "sequence")), bpe)
         if not rows:
             raise Refusal(f"found {path}; expected {expected}; name one", "sequence")
     name, letters = rows[0]
@@ -124,7 +124,7 @@ def document(asked: str, bpe: Tokenizer) -> dict:
     kind = own_text.kind_of(bpe)
     about |= {"kind": kind, "alphabet": "-" + alignment.ALPHABETS[kind]["residues"]}
     first = [f"{name} is the first of {len(rows)} sequences"] * (len(rows) > 1)
-    return about | {"said": [*first, record[-1], *own_text.doubtful([letters], bpe)]}
+    return about | {"said": [*first, *passed, record[-1], *own_text.doubtful([letters], bpe)]}
 
 
 @torch.no_grad()

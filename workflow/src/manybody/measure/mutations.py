@@ -145,7 +145,7 @@ def energies(
         "residues in no column of the model, which do not count": table["dropped"].sum(),
         "letters of several residues or stops, which count as gaps": table["unknown"].sum(),
         "records of annotation passed over": len(read) - len(kept),
-        "remarks and numbers beside letters passed over": alignment.remarks(text, form),
+        **alignment.remarks(text, form),
     }
     return table, [f"{what}: {count}" for what, count in passed.items() if count]
 
