@@ -88,7 +88,7 @@ def test_a_series_is_evaluated_but_for_what_the_audit_names(pipeline):
     assert set(suspects) == {"100", "1000"}
     assert set(losses["step"]) == {1, 10}
     assert (
-        "step-100 is left out"
+        "step 100 is left out"
         in (pipeline.results / "logs/read_series/bytes/series/seed-0.log").read_text()
     )
     assert json.loads((pipeline.results / "series/series.json").read_text())["checkpoints"]

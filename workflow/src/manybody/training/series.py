@@ -50,9 +50,6 @@ def adopt(
     said = {**special, "vocabulary": sequences.vocabulary}
     _check_text(sequences, tokens, special)
     kept = where.with_suffix("")
-    if isinstance(model["weights"], str):
-        for passed in series.checkpoints(Path(model["weights"]).expanduser())[1]:
-            print(f"passed over: {passed}", flush=True)
     with lease(kept), lease(out):
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
@@ -85,8 +82,6 @@ def adopt(
             losses = {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
             for step, reasons in audit.suspects(taken, losses).items():
                 faults.setdefault(step, []).extend(reasons)
-        for step, reasons in sorted(faults.items()):
-            print(f"{found[str(step)]['origin']} is left out: {'; '.join(reasons)}", flush=True)
         steps = [row["step"] for row in rows if row["step"] not in faults]
         if not steps:
             said = "; ".join(f"{step}: {', '.join(why)}" for step, why in sorted(faults.items()))
