@@ -69,6 +69,7 @@ def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
     [
         (["--text", "~nobody-here/a.txt"], "--text[0]: found ~nobody-here/a.txt"),
         (["--length", "3", "--orders", "3"], "orders: found 3, expected 1 to L - 1 = 2; lower it"),
+        (["--length", "33"], "at most 32 positions, but the sequences have length 33"),
         (["--forwards", "20"], "forwards: found 20; expected at least"),
         (["--out", "."], "own tokenizer"),  # a stem of its own in the folder
     ],
@@ -92,6 +93,7 @@ def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
     assert command.main(["spectrum", "runs", "--text", "letters.txt", *few]) == 0
     printed = capsys.readouterr().out
     assert "step 200 is left out: its config.json" in printed
+    assert printed.count("left out") == 1
     assert "step 100, on letters.txt" in printed
 
 

@@ -65,7 +65,16 @@ class Layout(NamedTuple):
 def how_to_save(
     names: Iterable[str], origin: str, plain: str = "save it with model.save_pretrained(folder)"
 ) -> str:
-    """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp."""
+    """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp or a
+    folder of models."""
+    inner = [
+        str(path.parent)
+        for path in Path(origin).glob(f"*/**/{CONFIG}")
+        if any(path.parent.glob("*.safetensors"))
+    ]
+    if inner:
+        inner.sort(key=lambda name: (len(name), name))
+        return f"it holds {len(inner)}: {', '.join(inner[-5:])}; name one, such as {inner[-1]}"
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
     if packed is None:
         return plain

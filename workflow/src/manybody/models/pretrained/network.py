@@ -24,6 +24,8 @@ TOLERANCE = 1e-4  # relative difference of logits by two ways through the librar
 OF_LAYER = re.compile(
     r"\.\d+\.(?!.*(masked_bias|causal_mask|inv_freq|position_ids|(attn|attention|self)\.bias)$)"
 )
+# Keys of config.json that say the most tokens of a sequence, by type of model.
+POSITIONS = "max_position_embeddings", "n_positions", "max_seq_len", "context_length"
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
 
 
@@ -121,17 +123,7 @@ class Pretrained(Model):
                 f"with, without tokens that were added later (or name it in a config's source)",
                 "weights",
             )
-        config = self.library.config
-        most = getattr(config, "max_position_embeddings", None)
-        if getattr(config, "position_embedding_type", None) == "rotary":  # ESM-2's, at any length
-            most = None
-        if most is not None and self.length > most > 0:
-            raise Refusal(
-                f"found a model of at most {most} positions, but the sequences have length "
-                f"{self.length}, special tokens included; expected at most {most}; lower the "
-                f"length (of the source, or --length), or cut the sequences",
-                "weights",
-            )
+        check_positions(self.library.config.to_dict(), self.length)
         if not self.about.causal and self.mask is None:
             raise Refusal(
                 f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
@@ -344,6 +336,20 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
         "special": [token for token in said.get("special", []) if token < size],
         "mask": config.get("mask_token_id") if said.get("mask") is None else said["mask"],
     }
+
+
+def check_positions(config: dict, length: int) -> None:
+    """`Refusal` where sequences of `length` tokens are longer than a config says of its model."""
+    most = next((config[key] for key in POSITIONS if isinstance(config.get(key), int)), None)
+    if config.get("position_embedding_type") == "rotary":  # ESM-2's, at any length
+        most = None
+    if most is not None and length > most > 0:
+        raise Refusal(
+            f"found a model of at most {most} positions, but the sequences have length "
+            f"{length}, special tokens included; expected at most {most}; lower the "
+            f"length (of the source, or --length), or cut the sequences",
+            "weights",
+        )
 
 
 class _quiet:

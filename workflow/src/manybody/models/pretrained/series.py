@@ -32,7 +32,9 @@ STEP = re.compile(  # how a name ends that says a step, or a thousand of them
 )
 NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?$")
 # Numbers before that: those of a run tell runs apart, others may be epochs or dates.
-NUMBER = re.compile(r"((?:run|seed|trial|fold|version)[-_=]?\d{1,3}(?!\d))|[\d.]+", re.IGNORECASE)
+NUMBER = re.compile(
+    r"((?:run|seed|trial|fold|version|(?<![a-z])[rv])[-_=]?\d{1,3}(?!\d))|[\d.]+", re.IGNORECASE
+)
 COMMIT = re.compile(r"[0-9a-f]{40}$")
 REVISION = re.compile(r".*?(?<![0-9a-f])(?:(\d+)|(\d+)k)$")  # how one ends that says a step
 KEPT = 2  # checkpoints of a repository that stay on disk
@@ -92,12 +94,11 @@ def found(
         inner, passed = checkpoints(folders[0])
         names = os.listdir(folders[0])
         if not inner and not {layout.CONFIG, layout.ADAPTER} & set(names):
-            there = [f"{path.parent} is one" for path in folders[0].glob("*/**/config.json")]
             raise Refusal(
                 f"found {folders[0]}, which has no config.json and no whole checkpoints "
                 f"({'; '.join(passed) or 'nor parts'}); expected a model in save_pretrained "
                 f"layout, or folders such as checkpoint-100 of such; "
-                f"{', '.join(there[:1]) or layout.how_to_save(names, str(folders[0]))}",
+                f"{layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
         runs = {
