@@ -20,6 +20,7 @@ FORMATS = {
     "fasta, masked in lower case": ">a\nMKLvw\n>b\nMklVw\n",
     "fasta, with counts in names, and not PIR": ">S1;size=33\nACDEF\n>S2;size=2\nACDEY\n",
     "fasta, not aligned": ">a\nMKLvw\n>b\nMkl\n>c\nMKLVWF\n",
+    "fasta, with words behind it": ">a\nMKLVF\n>b\nMKLVW\n>c\nMKLVW\nThree rows\n",
     "fasta, with dots": ">a\nMK.VW\n>b\nM.LVW\n",
     "stockholm": "# STOCKHOLM 1.0\na MKLVW\nb MKLVF\n//\n",
     "clustal": "CLUSTAL W\n\na MKLVW\nb MKLVF\n",

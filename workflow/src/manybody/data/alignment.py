@@ -188,7 +188,7 @@ def load(
 
 def format_of(path: Path) -> str:
     """The format of a file by how it begins. FASTA is A3M where it says so (`#A3M#`), or has
-    lower-case letters without which more rows are of one length, or as many.
+    lower-case letters without which all rows are of one length, or more than with them.
 
     `SourceError` for a file that is no alignment, or of a format that has to be converted.
     """
@@ -202,7 +202,8 @@ def format_of(path: Path) -> str:
         max(Counter(len(row) for row in part if row).values(), default=0)
         for part in (columns(rows, "a3m"), rows)
     ]
-    inserts = any(row != row.upper() for row in rows) and alike[0] >= max(alike[1], 2)
+    fits = alike[0] > alike[1] or 0 < alike[0] == len(rows)
+    inserts = fits and any(row != row.upper() for row in rows)
     return "a3m" if inserts or text.lstrip().startswith("#A3M#") else "fasta"
 
 
