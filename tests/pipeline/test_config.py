@@ -171,6 +171,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
             "7e-7",
             ["'7e-7'", "write for example tolerance_1: 7.0e-07"],
         ),
+        ("corpora.pydocs.split", 3, ['split: {"train": 0.8, "validation": 0.1, "test": 0.1}']),
         ("theory.thresholds.points", "1e3", ["'1e3'", "write for example points: 1000"]),
         ("theory.state-evolution.skip", 0, ["theory.state-evolution.skip: found 0", "above 0"]),
         (

@@ -241,6 +241,8 @@ def _range(schema: dict) -> str:
 def _example(schema: dict):
     """A value that the schema takes."""
     schema = alternatives(schema)[0]
+    if "examples" in schema:
+        return schema["examples"][0]
     if "const" in schema or "enum" in schema:
         return _choices(schema)[0]
     kind = schema.get("type", "null")

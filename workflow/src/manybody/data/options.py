@@ -102,9 +102,9 @@ class Vectors(Block):
 class Shares(Block):
     """Shares of the documents; they sum to 1."""
 
-    train: Inside = key("Share of the training split.")
-    validation: Inside = key("Share of the validation split.")
-    test: Inside = key("Share of the test split.")
+    train: Inside = key("Share of the training split.", examples=[0.8])
+    validation: Inside = key("Share of the validation split.", examples=[0.1])
+    test: Inside = key("Share of the test split.", examples=[0.1])
 
     def problems(self):
         total = self.train + self.validation + self.test
