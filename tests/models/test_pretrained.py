@@ -623,7 +623,7 @@ def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):
     assert sorted(checkpoint_series.found(str(tmp_path))) == [100, 2000]
 
 
-@pytest.mark.parametrize("run", ["run", "small-v", "r"])
+@pytest.mark.parametrize("run", ["run", "small-v", "r", "exp-", "lr3e-"])
 def test_two_runs_in_one_folder_are_refused_by_their_numbers(run, tmp_path):
     named(tmp_path, f"{run}1-step100", f"{run}2-step200")
     said = f"begin differently, such as {run}1-step100 and {run}2-step200"

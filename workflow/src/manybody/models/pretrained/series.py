@@ -31,9 +31,11 @@ STEP = re.compile(  # how a name ends that says a step, or a thousand of them
     r"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]$"
 )
 NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?$")
-# Numbers before that: those of a run tell runs apart, others may be epochs or dates.
+# Numbers before that: those of a run or its setting tell runs apart, others are epochs or dates.
 NUMBER = re.compile(
-    r"((?:run|seed|trial|fold|version|(?<![a-z])[rv])[-_=]?\d{1,3}(?!\d))|[\d.]+", re.IGNORECASE
+    r"((?:run|seed|trial|fold|version|exp|experiment|rep|(?<![a-z])[rv])[-_=]?\d{1,3}(?!\d)"
+    r"|(?<![a-z])(?:lr|wd)[-_=]?[\d.]+(?:e-?\d+)?)|[\d.]+",
+    re.IGNORECASE,
 )
 COMMIT = re.compile(r"[0-9a-f]{40}$")
 REVISION = re.compile(r".*?(?<![0-9a-f])(?:(\d+)|(\d+)k)$")  # how one ends that says a step
