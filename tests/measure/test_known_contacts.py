@@ -270,7 +270,7 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     (tmp_path / "coarse.pdb").write_text(whole.replace(" CA ", " BB "))
     cases = [
         ("s.pdb", about(PROTEIN), "B", r"chain: found B, .*A \(33 residues\), Z \(20 residues\)"),
-        ("s.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "agree in .*`reference` of the source"),
+        ("s.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "agree in .*.`reference`."),
         ("blank.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "chain without a name .* agree in"),
         ("s.pdb", about(RNA, "rna"), None, "no chain of rna.*`alphabet`"),
         ("s.pdb", {"source": "spins"}, None, "spins is no alignment.*list of pairs"),

@@ -194,8 +194,7 @@ def structure_distances(
         raise OtherRecord(
             f"{path}: {named} ({len(residues)} residues) and the record {about['reference']} "
             f"({len(record)} residues) agree in {identical} of them; expected at least {least}. "
-            f"Name the record that the structure is of (`reference` of the source), or another "
-            f"`chain`"
+            f"Name the record that the structure is of (`reference`), or another `chain`"
         )
     between = _distances([residues[place] for place in of_chain], kind)
     if np.isnan(between).all():
