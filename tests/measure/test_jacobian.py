@@ -132,6 +132,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "two.fasta").write_text(">none\n\n>one/4-11\nMK-LVJAGX\n>two\nMKLV\n")
     (tmp_path / "pairs.txt").write_text("1 7\n1 8\n")
     (tmp_path / "beyond.txt").write_text("1 9\n")
+    (tmp_path / "rows.csv").write_text("name,sequence\none,MKLV\n")
     about = dict(aligned="MKLVXAG", numbers=[*range(1, 8)], reference="one", gap=0)
     couplings = of_pairs(np.random.default_rng(0).normal(size=(21, 21, 21)), 7)
     PairModel(np.zeros((7, 21)), couplings, about).save("model.safetensors")
@@ -161,7 +162,8 @@ def test_the_command_names_both_forms_beside_the_family(folder, capsys):
 REFUSED = {
     "no file": (["esm", "one.fasta"], "found one.fasta, which does not exist"),
     "no sequences": (["esm", "pairs.txt"], "expected the letters of a sequence, or a file"),
-    "table": (["esm", "esm/config.json"], "config.json, a table as json; expected UTF-8 text"),
+    "table": (["esm", "esm/config.json"], "config.json; expected the letters of a sequence, or"),
+    "names and rows": (["esm", "rows.csv"], "It looks like a table: of names and aligned rows"),
     "long": (["esm", "M" * 13], "cannot read 15 tokens, special ones included"),
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),

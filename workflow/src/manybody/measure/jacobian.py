@@ -115,7 +115,9 @@ def document(asked: str, bpe: Tokenizer) -> dict:
     if os.path.exists(asked) or not asked.isalpha():
         expected = "the letters of a sequence, or a file of sequences such as FASTA"
         path = given.named_file(asked, "sequence", expected)
-        rows, passed = own_text.records(list(given.text_files([asked], "sequence")), bpe)
+        table = path.suffix.lower() in given.WRITTEN  # for which `text_files` has a way to texts
+        files = [path] if table else list(given.text_files([asked], "sequence"))
+        rows, passed = own_text.records(files, bpe)
         if not rows:
             raise Refusal(f"found {path}; expected {expected}; name one", "sequence")
     name, letters = rows[0]
