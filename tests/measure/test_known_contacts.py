@@ -119,7 +119,7 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
         ("2 4 0 8 17.3\n", "line 1: .*, expected a probability from 0 to 1"),
         ("i,j\n", "lists no pair"),
         ("..((...)", "line 1: .*, expected L = 8 signs.*partner"),
-        ("...(.)).", "line 1: .*, expected L = 8 signs"),
+        ("...(.)).", "expected L = 8 signs.*; found 8 signs, and 1 brackets without a partner"),
         ("2 4 .97\n1 5 .2\n", "in contact, with values up to 0.97; expected .*in angstrom"),
         ("\n".join(f"{i} {j}" for i in range(1, 9) for j in range(1, i)), "28 pairs .*i, j, d"),
         # Of the sequence without the gaps of the alignment

@@ -630,7 +630,9 @@ def _pairs_of_brackets(path: str | Path, number: int | str, line: str, length: i
             number,
             line,
             f"L = {length} signs, one for each column, and a partner of each bracket; found "
-            f"{len(signs)} signs",
+            f"{len(signs)} signs, and "
+            f"{sum(map(len, opened.values())) + sum(0 in pair for pair in pairs)} brackets "
+            "without a partner; correct the line, or delete it from a Stockholm file",
         )
     return [(number, line, [str(site) for site in pair]) for pair in pairs]
 
