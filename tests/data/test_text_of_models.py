@@ -62,10 +62,22 @@ def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm)
     assert [len(own_text.doubtful(rows, bpe)) for rows in (ROWS, ["ACGGT", "CC"])] == [0, 1]
 
 
-@pytest.mark.parametrize("text", ["2 4\nA  MKLV\nB  MK-V\n", "A MKLVMKLVMK\nB MKLVMKLV-K\n"])
+@pytest.mark.parametrize(
+    "text", ["2 4\nA  MKLV\nB  MK-V\n", "A MKLVMKLVMK\nB MKLVMKLV-K\n", "@a\nMKLV\n+\nIIII\n"]
+)
 def test_an_alignment_of_another_format_is_no_text_of_a_model_of_letters(text, tmp_path, esm):
-    with pytest.raises(SourceError, match=r"It looks like .*: (convert it|give it) .*, then `file"):
+    with pytest.raises(SourceError, match=r"It looks like .*: .*(, then|; then) `file"):
         encoded(tmp_path, esm, text * 9, 8)
+
+
+def test_a_file_of_notes_beside_sequences_is_refused_by_name(tmp_path, esm):
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all/notes.md").write_text("# Notes\nof mine\n")
+    (tmp_path / "all/one.a3m").write_text(A3M)
+    with pytest.raises(
+        SourceError, match=r"all/notes.md, which holds no sequences, beside 1 files"
+    ):
+        own_text.usual_length(tmp_path / "all", esm)
 
 
 @pytest.mark.parametrize("text", ["one\ntwo\nthree\n" * 9, "> quoted\nit's two, or 3\n" * 9])

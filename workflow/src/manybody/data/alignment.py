@@ -73,6 +73,7 @@ BEGINS = {
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
     "named": r"\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
+    "fastq": r"@.*\n[A-Za-z.*-]+[ \t]*\n\+",
     "table": r"[^\s,]+(,[^\s,]*)+[ \t]*\n",
 }
 CONVERT = (
@@ -92,6 +93,8 @@ WAYS = {
     "table": "It looks like a table: of names and aligned rows in its first two columns, awk -F, "
     """'NR > 1 {{gsub(/["\\r]/, ""); print ">" $1; print $2}}' '{1}' > '{1}.fasta' makes FASTA; """
     "then `file: {1}.fasta` and `format: fasta`",
+    "fastq": "It looks like FASTQ: awk 'NR % 4 == 1 {{print \">\" substr($0, 2)}} NR % 4 == 2' "
+    "'{1}' > '{1}.fasta' makes FASTA; then `file: {1}.fasta` and `format: fasta`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
     "'{1}.aln', then `file: {1}.aln` and `format: clustal`",
     "wrapped": "It looks like PHYLIP, one record behind the other: convert it by "

@@ -76,23 +76,31 @@ def usual_length(path: str | Path, folder: str | Path) -> int:
 def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], list[str]]:
     """Names and letters, without gaps and in upper case, of files of sequences, aligned or not, and
     sentences on what is passed over; no names if one of the files is any other text."""
-    found, passed = [], Counter()
+    found, others, passed = [], [], Counter()
+    of_letters = not _joins(bpe) and _kind(bpe) is not None
+    # Of a model that knows letters alone, a file of another format is no text either.
+    alone = of_letters and not bpe.get_vocab().keys() & SPACES
     for path in files:
         with path.open("rb") as opened:
             read = alignment.decoded(opened.read(READ)).replace("\0", "")
         form = alignment.looks_like(read)
-        of_letters = not _joins(bpe) and _kind(bpe) is not None
-        # Of a model that knows letters alone, a file of another format is no text either.
-        alone = of_letters and not bpe.get_vocab().keys() & SPACES
         if form not in (alignment.BEGINS if alone else FORMATS) or (
             form == "lines" and not of_letters
         ):
-            return [], []
+            others.append(path)
+            continue
         rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
             return [], []
         found += rows
         passed.update(alignment.remarks(read, form))
+    if others and found and alone:
+        raise SourceError(
+            f"found {others[0]}, which holds no sequences, beside {len(files) - len(others)} files "
+            "of sequences; expected one or the other; move it elsewhere"
+        )
+    if others:
+        return [], []
     letters = [(name, re.sub("[.~-]", "", row).rstrip("*").upper()) for name, row in found]
     kept = [part for part in letters if part[1] and not part[0].startswith(alignment.ANNOTATION)]
     passed["records without letters or of annotation passed over"] = len(found) - len(kept)
