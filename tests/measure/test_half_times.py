@@ -1,12 +1,14 @@
 """Half-times of planted order spectra, and their errors by the choice of contexts."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 import tabulated
 from planted_spectra import ENDS, HALVES, STEPS, about, table
 
-from manybody.measure.half_times import Spectra
+from manybody.measure.half_times import HalfTime, Spectra
 from manybody.measure.spectrum import enumerated
 from manybody.papers.simplicity.spectra import half_time_ratio
 
@@ -47,6 +49,25 @@ def test_the_error_of_half_times_is_their_spread_over_contexts():
     assert (spread > 0.005).all()
     ratio = np.sqrt(np.square(said).mean(axis=0)) / spread
     assert ((ratio > 0.7) & (ratio < 1.4)).all(), ratio
+
+
+def test_the_error_of_a_mean_half_time_is_that_by_runs_and_that_by_contexts():
+    halves = {0: 500.0, 1: 720.0}
+    mine = Spectra({seed: (table(HALVES | {1: at}), about()) for seed, at in halves.items()})
+    step, error = mine.mean_half_time(1)
+    assert step == pytest.approx(600, rel=0.01)
+    first, second = (mine.half_time(seed, 1) for seed in halves)
+    by_runs = math.log(second.step / first.step) / 2  # of two: half of their difference
+    assert error == pytest.approx(math.hypot(by_runs, max(first.error, second.error)))
+
+
+@pytest.mark.parametrize("unknown", [0, 1])
+def test_of_a_run_without_an_error_by_contexts_all_runs_have_none(unknown):
+    drawn = np.log([500.0, 600.0, 700.0])
+    mine = Spectra({seed: (table(), about()) for seed in (0, 1)})
+    mine.half_time = lambda seed, _: HalfTime(600.0, drawn + (math.nan if seed == unknown else 0))
+    assert math.isnan(mine.mean_half_time(1)[1])
+    assert half_time_ratio(mine, 1, 2).verdict() == "undecided"
 
 
 def test_a_value_that_is_too_high_early_is_no_half_time():

@@ -114,7 +114,8 @@ class Spectra:
         """The half-time of all runs, and the standard error of its log, by runs and contexts."""
         found = [self.half_time(seed, order) for seed in self.runs]
         log, runs, count = mean(np.log([one.step for one in found]))
-        error = math.hypot(runs if count > 1 else 0.0, max(one.error for one in found))
+        # numpy's maximum: not a number where that of any run is none.
+        error = math.hypot(runs if count > 1 else 0.0, np.max([one.error for one in found]))
         return math.exp(log), error
 
 

@@ -33,7 +33,7 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> reco
     """
     pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
     logs = [math.log(late.step / early.step) for early, late in pairs]
-    error = max(spread(late.drawn - early.drawn) for early, late in pairs)
+    error = np.max([spread(late.drawn - early.drawn) for early, late in pairs])
     label = f"{prefix}log of half-time of M_{high} over that of M_{low}"
     return records.over_seeds(label, logs, resolution=error)
 
