@@ -10,7 +10,13 @@ from spin_sources import pair_law
 
 from benchmarks.gibbs import Bincount, sweep
 from manybody.data import enumeration, gibbs, pair_gibbs
-from manybody.data.gibbs_loops import RENEWAL, buffers, initial_logits, move_logits
+from manybody.data.gibbs_loops import (
+    RENEWAL,
+    buffers,
+    draw_uniforms,
+    initial_logits,
+    move_logits,
+)
 from manybody.data.hamiltonian import (
     Hamiltonian,
     field_scale,
@@ -53,6 +59,18 @@ class Loops:
     def logits(self) -> np.ndarray:
         """(L, |V|)"""
         return self.found.reshape(self.vocabulary, -1)[:, : self.length].T
+
+
+def test_uniforms_are_the_published_numbers_of_xoshiro256_plus_plus():
+    """From the words 1, 2, 3, 4; of each number the highest 24 bits."""
+    words, drawn = np.array([[1], [2], [3], [4]], np.uint64), np.empty((7, 1), np.float32)
+    for row in drawn:
+        draw_uniforms(words, row)
+    published = [
+        41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205,
+        9973669472204895162, 14011001112246962877,
+    ]  # fmt: skip
+    assert drawn[:, 0].tolist() == [(number >> 40) / 2**24 for number in published]
 
 
 @pytest.mark.parametrize(("order", "colours"), CASES)

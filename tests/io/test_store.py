@@ -169,6 +169,11 @@ def test_without_links_files_are_copied(results, monkeypatch):
     assert (results / "theory/flow.parquet").read_text() == first
 
 
+def test_a_count_that_several_entries_of_a_job_have_is_their_product():
+    entries = {"clone": {"sweeps": [50, 20], "chains": 8}, "law": {"sweeps": 3}, "part": "b"}
+    assert store.counts(entries) == {"sweeps": 150, "chains": 8}
+
+
 def test_what_is_not_used_now_is_listed_and_removed_when_told(results, capsys):
     make(results, rate=1)
     make(results, rate=2)

@@ -1,7 +1,7 @@
 """Claims of section 3.1 about the flow: each where it holds, and where it does not."""
 
 import pytest
-from planted_flow import ENTRY, computed
+from planted_flow import ENTRY, computed, tables
 
 from manybody.papers.readings import Table
 from manybody.papers.simplicity import gradient_flow
@@ -23,6 +23,12 @@ def test_every_claim_about_the_flow_holds():
     }
     falls = [part.label for part in found["loss"].parts if "best linear" in part.label]
     assert [label.partition(":")[0] for label in falls] == ["product", "product, decay", "squares"]
+
+
+def test_rates_are_shown_where_there_is_no_weight_decay():
+    drawn = tables().drawn
+    shown = drawn["series"][drawn["panel"] == "f"].str.partition(":")[0]
+    assert {*shown} == gradient_flow.LOOKS.keys() - {"product, decay"}
 
 
 @pytest.mark.parametrize("skew", [0.0, -0.5])
