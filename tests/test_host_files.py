@@ -1,4 +1,4 @@
-"""Files that a public host reads: workflows, issue forms, the entry of the catalog, versions."""
+"""Files that a public host reads: workflows, the entry of the catalog, versions."""
 
 import re
 import tomllib
@@ -10,9 +10,6 @@ from repository import ROOT
 
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
-FORMS = sorted(
-    {*(GITHUB / "ISSUE_TEMPLATE").glob("*.yml")} - {GITHUB / "ISSUE_TEMPLATE/config.yml"}
-)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 TOKEN = {"publish", "deploy"}  # jobs that the host vouches for, to an index or its pages
@@ -70,21 +67,6 @@ def test_the_version_is_the_same_everywhere_and_the_changelog_says_what_it_bring
     assert versions[0] == ("Unreleased", "")
     assert all(date for _, date in versions[1:])
     assert versions[1][0] == PROJECT["version"] == load(ROOT / "CITATION.cff")["version"]
-
-
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_an_issue_form_asks_for_what_an_answer_needs(path):
-    form = load(path)
-    assert {"name", "description", "labels", "body"} == form.keys()
-    ids = [field["id"] for field in form["body"]]
-    assert len(set(ids)) == len(ids)
-    for field in form["body"]:
-        assert field["type"] in ("textarea", "input", "dropdown", "checkboxes")
-        assert field["attributes"]["label"]
-        assert bool(field["attributes"].get("options")) == (
-            field["type"] in ("dropdown", "checkboxes")
-        )
-    assert any(field.get("validations", {}).get("required") for field in form["body"])
 
 
 def test_the_catalog_finds_what_it_lists():

@@ -259,12 +259,6 @@ def test_paired_chains_that_do_not_agree_are_no_samples(run, wrong, tolerance, a
     assert ("may agree or not" in found[0].why) == (answer == "undecided")
 
 
-def test_chains_of_another_generator_or_score_are_no_pair(run):
-    assert run.cards["norm"].agree is None
-    pairs = [run.clones["gibbs"], run.clones["noise"]]
-    assert all(card.agree is None for card in clones.describe(pairs, *run.ends))
-
-
 def both_starts(run):
     """The same clone from text and from noise, measured."""
     train, test = map(mb.read_sequences, run.ends)
