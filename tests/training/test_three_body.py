@@ -223,6 +223,11 @@ def test_a_planted_triple_is_found_whatever_the_colours_are_called():
     assert found.verdict == "yes"
     assert found.triples[0].tolist() == law.triples[0].tolist()
     assert (found.form, found.held_out, found.clusters) == ("triples", 200, 200)
+    # The loss of the pairs less what the triples gain is that of the law itself.
+    logs = [
+        log_softmax(law.logits(tokens, i), axis=1)[np.arange(1000), tokens[:, i]] for i in range(8)
+    ]
+    assert found.loss - found.gain == pytest.approx(-np.mean(logs), abs=0.03)
     # Colours of a larger alphabet, of which the others do not occur, its gap among them.
     renamed = three_body.compare(np.array([7, 4, 9])[tokens], 21, None, np.arange(1000))
     assert renamed[:3] == pytest.approx(found[:3], rel=0.01)
