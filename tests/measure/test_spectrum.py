@@ -88,7 +88,6 @@ def test_pulls_of_400_estimates(degree, vocabulary):
     model = tabulated.dense(length, vocabulary, degree, seed=first)
     each = pulls(model, vocabulary, 400, 600, first, orders=3, forwards=15 * 5120)
     summary = pd.DataFrame({"mean": each.mean(), "sd": each.std(), "most": each.abs().max()})
-    print(summary.round(3))
     assert (summary["mean"].abs() <= 0.15).all()
     assert ((summary["sd"] - 1).abs() <= 0.1).all()
     assert (summary["most"] < 4.5).all()

@@ -199,6 +199,8 @@ def test_the_panels_of_figure_2_hold_what_was_read(planted):
     assert series(table, "a", "softmax")["y_err"].notna().all()
     assert series(table, "a", "softmax")["y"].iloc[-1] == pytest.approx(0.0065, abs=0.0025)
     assert series(table, "a", "free")["y_err"].isna().all()  # one seed
+    # p of 20 sites and 20 colours (docs/science/potts.md), M = 3000.
+    assert series(table, "a", "p/(2ML), M = 3000")["y"].item() == 759 / (2 * 3000 * 20)
     strengths = table[table["panel"] == "d"]
     assert strengths["x"].tolist() == [0, 0.01, 0.02]
     assert (strengths["y_err"] > 0).all()

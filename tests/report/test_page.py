@@ -55,9 +55,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(folder):
-    config = load()
-    config["models"]["n2"]["training"]["learning_rate"] = 0.006
-    return Page(planted_page.run(folder, config))
+    return Page(planted_page.run(folder, load()))
 
 
 # --- What is there --------------------------------------------------------------------------------
@@ -163,12 +161,6 @@ def test_a_caption_says_what_the_figures_clones_are(page):
         "settled, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score, from ",
     ):
         assert said in text
-
-
-def test_what_differs_from_the_default_is_listed_by_key(page):
-    assert "models.n2.training.learning_rate" in page.text
-    assert "0.004" in page.text
-    assert "0.006" in page.text
 
 
 def test_a_run_of_one_figure_without_claims_and_clones_has_a_page(tmp_path):

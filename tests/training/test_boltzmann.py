@@ -196,6 +196,18 @@ def test_few_chains_show_the_correlation_that_as_many_as_in_tests_would(weights,
     assert pearson > 1.01 * np.corrcoef(x, y)[0, 1]
 
 
+def test_all_chains_are_tested_after_as_many_sweeps_as_make_both_starts_as_likely(
+    weights, tmp_path, monkeypatch
+):
+    """Means of log p 0.3 standard deviations apart, after twice as many sweeps 0.1."""
+    settings = SMALL | dict(heads=None, seed=0, chains=32, target=-1.0, slope=[-9.0, 9.0])
+    learning = boltzmann._Learning(planted(), STATES, weights, tmp_path, settings, 1)
+    means, either = iter([0.3, 0.0, 0.0, 0.1]), np.tile([-1.0, 1.0], boltzmann.SCORED // 2)
+    monkeypatch.setattr(PairModel, "scores", lambda *_: next(means) + either)
+    found = learning._tested()
+    assert (found["settled"], found["apart"]) == pytest.approx((2 * boltzmann.FIRST, 0.1))
+
+
 @pytest.mark.long
 def test_a_model_that_has_learned_its_few_sequences_by_heart_says_so(tmp_path):
     """They are of independent sites: their correlations are noise."""
