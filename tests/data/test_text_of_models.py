@@ -4,7 +4,7 @@ import own_models
 import pytest
 import transformers
 
-from manybody.data import SourceError, own_text, own_tokenizer
+from manybody.data import SourceError, documents, own_text, own_tokenizer
 from manybody.data.documents import Piece
 from manybody.io.sequences import Sequences
 
@@ -81,11 +81,13 @@ def test_a_file_of_notes_beside_sequences_is_refused_by_name(tmp_path, esm):
 
 
 @pytest.mark.parametrize("text", ["one\ntwo\nthree\n" * 9, "> quoted\nit's two, or 3\n" * 9])
-def test_a_text_of_words_stays_a_text(text, tmp_path):
+def test_a_text_of_words_stays_a_text(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "PIECE", 16)  # characters; all of 8 a token are read
     words = own_models.byte_level()
     words.save_pretrained(tmp_path / "gpt")
     found = encoded(tmp_path, tmp_path / "gpt", text, 8)
     assert found.tokens[0].tolist() == words.encode(text)[:8]
+    assert found.tokens.size > len(words.encode(text)) - 16
     protein = encoded(tmp_path, tmp_path / "gpt", ">one\nmk-LV\n>two\nMKLVMKLV\n", 4)
     assert words.decode(protein.tokens.ravel().tolist()).startswith("MKLV")
 

@@ -81,7 +81,6 @@ def test_twelve_recipes_were_tried_and_can_be_tried_again():
     columns = ("layers", "rank", "learning_rate", "steps")
     tried = [tuple(one[column] for column in columns) for one in advice.recipes()]
     assert tried == list(recipes.RECIPES)
-    assert len(tried) == 12
 
 
 def test_few_held_out_blocks_ask_for_larger_shares(config):

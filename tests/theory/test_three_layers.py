@@ -136,6 +136,15 @@ def test_halves_agree_within_what_their_points_allow():
     assert noise[1] < 0.02
 
 
+def test_the_points_of_other_samples_are_averaged_with_its_own():
+    """Where all samples have the same points, nothing changes."""
+    x, omega, _ = samples(1, [0.3, 0.2, 0.9], 1.0)
+    variance, own = np.array([0.7, 0.8, 0.1]), nodes(1, 64)
+    found = channel.posterior(x, omega, variance, 1.0, own)
+    wide = channel._with_more_points(0, x, omega, variance, 1.0, np.repeat(own, 3, axis=0))
+    assert np.log(wide[:, 0] / own.shape[3]) == pytest.approx(found.log_z[0], rel=1e-9)
+
+
 def test_a_layer_not_learned_has_no_mean():
     """The map is even in every layer: exactly 0, not 0 within noise."""
     x, omega, _ = samples(20, [0.0, 0.0, 0.6], 1.0)
