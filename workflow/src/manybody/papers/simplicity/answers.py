@@ -38,9 +38,9 @@ def additive(id: str, models: Sequence[Spectra]) -> records.Claim:
         name, ends = spectra.name_of(one, models), [one.end(seed, "M", k) for seed in one.runs]
         label = f"{name}: {3 - k} - M_{k} / Var g"
         mine = [records.above(label, 3 - k - x["share"], x["share_se"], 0.5) for x in ends]
-        low = min(part.interval()[0] for part in mine)
-        if math.isfinite(low):
-            said.append(f"{math.floor(100 * min(max(low, 0), 1) + 1e-9)} % for {name}")
+        lows = [part.interval()[0] for part in mine]
+        if all(map(math.isfinite, lows)):
+            said.append(f"{math.floor(100 * min(max(min(lows), 0), 1) + 1e-9)} % for {name}")
         parts += mine
     claim = records.judged(
         id,
