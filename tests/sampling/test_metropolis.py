@@ -188,7 +188,6 @@ def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
     assert rows != choose_initial(available, 50, "test", 5, seed=2)[1]
     noise, none = choose_initial(available, 3000, "unigram", 5, seed=1)
     assert none is None
-    assert noise.shape == (3000, 6)
     shares = np.bincount(available.reshape(-1), minlength=5) / available.size
     error = np.sqrt(shares * (1 - shares) / noise.size)
     found = np.bincount(noise.reshape(-1), minlength=5) / noise.size
@@ -351,12 +350,13 @@ def test_a_clone_in_bfloat16_says_so_and_records_the_scores_of_its_states(kind, 
     assert scores["bfloat16"][-1] == pytest.approx(-energy, abs=2e-5)
 
 
-def test_clones_of_one_chain_seed_move_by_numbers_of_their_own(tmp_path):
-    """Two names from the same starts part ways; one name repeats itself."""
+def test_clones_of_one_chain_seed_move_by_numbers_of_their_own(tmp_path, monkeypatch):
+    """Two names from the same starts part ways; one name repeats itself, in groups as well."""
     model = build(MODELS["bert"]).float()
     starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5)).numpy()
     tokens = []
     for number, stream in enumerate(["one", "two", "one"]):
+        monkeypatch.setattr(metropolis, "group_size", lambda *_, size=(16, 16, 5)[number]: size)
         written = metropolis.sample(
             model, starts, tmp_path / str(number), energy="raw", gauge="none", sweeps=[2],
             order="left-to-right", seed=1, about={}, stream=stream,
