@@ -477,6 +477,5 @@ def test_progress_of_reading_ends_with_the_size_of_the_file(tmp_path):
     told = []
     progress = SimpleNamespace(update=told.append)
     assert len(list(text.read_rows(path, "text", progress))) == 2500
-    assert len(told) == 3
     assert sum(told) == path.stat().st_size
     assert max(told) < 0.5 * sum(told)
