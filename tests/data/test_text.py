@@ -226,6 +226,7 @@ def test_a_folder_that_datasets_has_saved(tmp_path):
             '{"id": 1, "story": "one"}\n{"id": 2, "story": null}\n{"id": [3], "story": "two"}\n',
         ),
         ("a.json", '[{"story": "one", "meta": {"x": 1}}, {"story": "two"}]'),
+        ("a.json", '{\n  "id": [1, 2],\n  "story": ["one", "two"]\n}\n'),
         ("a.csv", 'id,story\n1,one\n2,"two"\n'),
         ("a.csv", "id;story\n1;one\n2;two\n"),
         ("a.tsv", 'id\tstory\n1\tone\n2\t"two"\n'),

@@ -164,6 +164,7 @@ REFUSED = {
     "no sequences": (["esm", "pairs.txt"], "expected the letters of a sequence, or a file"),
     "table": (["esm", "esm/config.json"], "config.json; expected the letters of a sequence, or"),
     "names and rows": (["esm", "rows.csv"], "It looks like a table: of names and aligned rows"),
+    "one residue": (["esm", "M"], "found the sequence, M; expected two residues or more"),
     "long": (["esm", "M" * 13], "cannot read 15 tokens, special ones included"),
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),

@@ -5,6 +5,7 @@ The Snakefile asks here, so that this needs the standard library only.
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -151,7 +152,8 @@ def _check_start(path: Path, key: str) -> None:
         expected = f"the ending {ending} for such a file alone"
     if not what and ending in WRITTEN and not table(path):
         head = _start(path, 2**16).decode(errors="replace")
-        between, lines = max(",;\t", key=head.count), not head.startswith("[")
+        # A list, or an object over several lines, is one document; else each line is one.
+        between, lines = max(",;\t", key=head.count), not re.match(r"\s*(\[|\{\s*\n)", head)
         broken = _broken(path) if lines and ending in WRITTEN[1:3] else ""
         how = f"csv({str(path)!r}, sep={between!r})"
         how = f"json({str(path)!r}, lines={lines})" if "j" in ending else how

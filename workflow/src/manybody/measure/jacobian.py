@@ -121,6 +121,8 @@ def document(asked: str, bpe: Tokenizer) -> dict:
         if not rows:
             raise Refusal(f"found {path}; expected {expected}; name one", "sequence")
     name, letters = rows[0]
+    if len(letters) < 2:
+        raise Refusal(f"found {name}, {letters}; expected two residues or more", "sequence")
     record = alignment.reference(Path(asked), [name], [letters], "fasta", None)
     about = dict(zip(("reference", "aligned", "numbers"), record, strict=False))
     kind = own_text.kind_of(bpe)
