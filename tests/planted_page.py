@@ -56,12 +56,6 @@ def card(name="n2", **changes) -> cards.Card:
     return cards.Card.model_validate(measured | changes)
 
 
-def card_of_a_sample(name="settled") -> cards.Card:
-    """The card of a clone that is a sample."""
-    state = card().states[1].model_copy(update={"sample": True})
-    return card(name, states=[state], agree="yes", why="both starts agree")
-
-
 def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
     """The page of a run of a config's figures, each a small picture."""
     figures = [(paper, name) for paper, named in config["figures"].items() for name in named]
@@ -86,7 +80,9 @@ def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
     made = [clone(folder / "clones" / "docs" / "n2")] if clones else []
     stored = folder / "cards" / "docs.json"
     if clones:
-        cards.write(stored, [card(), card("n2-noise"), card_of_a_sample()])
+        sample = card().states[1].model_copy(update={"sample": True})
+        settled = card("settled", states=[sample], agree="yes", why="both starts agree")
+        cards.write(stored, [card(), card("n2-noise"), settled])
     states = {"simplicity/fig4": [["n2", 2], ["settled", 20]]} if clones else {}
     document.write(
         folder / "index.html", config, figures, found, made, [stored] if clones else [], states

@@ -103,8 +103,7 @@ class Made:
         self.optimum = float(each.mean())
         HAMILTONIAN.save(folder / "hamiltonian.safetensors", {})
         sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {"repeated": 0.52})
-        energy = dict(architecture="energy", order=2)
-        self.add("true", 0, energy, self.optimum, None)
+        self.add("true", 0, dict(architecture="energy", order=2), self.optimum, None)
 
     def add(
         self, model, seed, description, losses, of, maps=None, sequences=None, each=None, **more
@@ -248,8 +247,7 @@ def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
 
 def of_figure_3():
     """The tables of figure 3."""
-    computed = replica.compute(REPLICA)
-    return fig3.tables_of(computed, curve_of_losses())
+    return fig3.tables_of(replica.compute(REPLICA), curve_of_losses())
 
 
 SIZES = (500, 1000, 2000, 3000, 5000, 10000, 20000)

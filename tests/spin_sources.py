@@ -35,8 +35,7 @@ def check_splits(files: dict, source: dict, model: Hamiltonian) -> None:
         assert sequences.tokens.shape == (count, model.length)
         assert (sequences.vocabulary, sequences.about["split"]) == (model.vocabulary, split)
         test = many_body.self_test(model, sequences.tokens)
-        train = Sequences.open(files["train"]).tokens
-        known = set(map(tuple, train.tolist()))
+        known = set(map(tuple, Sequences.open(files["train"]).tokens.tolist()))
         share = np.mean([tuple(row) in known for row in sequences.tokens.tolist()])
         assert sequences.about.get("repeated", 1.0) == share
         assert sequences.about["self_test"] == pytest.approx(test)

@@ -83,8 +83,7 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
         texts.append(first)
         for share in (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15):
             texts.append(changed(random, first, share) + (" the end" if not share else ""))
-    order = random.permutation(len(texts))
-    texts = [texts[i] for i in order]
+    texts = [texts[i] for i in random.permutation(len(texts))]
     forest = np.arange(len(texts))
     pairs = [
         pair
@@ -172,8 +171,7 @@ def test_lines_are_joined_across_pieces():
 
 
 def test_shingles_are_joined_across_pieces(tmp_path):
-    random = np.random.default_rng(4)
-    document = sentence(random, 400)
+    document = sentence(np.random.default_rng(4), 400)
     spaces = [i for i, character in enumerate(document) if character == " "]
     # The last piece has one word, which ends one shingle.
     cut = [0, *spaces[40::90], spaces[-1] + 1, len(document)]

@@ -59,8 +59,7 @@ def sparse(tmp_path, gaps=(4, 9), rows=14):
     """40 proteins of 12 columns; in the columns `gaps` half of them have none, the last `rows` have
     residues in five columns alone, so that other columns have less than 70 % of all sequences. The
     reference has a gap in column 7, which others fill."""
-    rng = np.random.default_rng(1)
-    letters = rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), (40, 12))
+    letters = np.random.default_rng(1).choice(list("ACDEFGHIKLMNPQRSTVWY"), (40, 12))
     for column in gaps:
         letters[1:21, column - 1] = "-"
     letters[len(letters) - rows :, 5:] = "-"

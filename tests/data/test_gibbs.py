@@ -99,8 +99,7 @@ def test_conditionals_are_ratios_of_boltzmann_weights_and_keep_the_law(hamiltoni
         # The conditional does not depend on the colour that the site has.
         kernel = np.moveaxis(kernels[..., site, :], -1, site + 1)
         for colour in range(3):
-            found = kernel.take(colour, axis=site)
-            np.testing.assert_allclose(found, expected, atol=1e-12)
+            np.testing.assert_allclose(kernel.take(colour, axis=site), expected, atol=1e-12)
         moved = moved.sum(axis=site, keepdims=True) * kernel.take(0, axis=site)
     np.testing.assert_allclose(moved, law, atol=1e-14)
 
@@ -136,8 +135,7 @@ def test_the_baseline_draws_from_the_same_conditionals(order):
     expected = -hamiltonian.beta * hamiltonian.local_fields(tokens)
     sampler, moved = Bincount(hamiltonian), tokens.copy()
     for site in range(7):
-        found = sampler.logits(tokens, site)
-        np.testing.assert_allclose(found, expected[:, site], atol=1e-4)
+        np.testing.assert_allclose(sampler.logits(tokens, site), expected[:, site], atol=1e-4)
     sweep(sampler, moved, np.random.default_rng(1))
     assert moved.min() >= 0
     assert moved.max() < 4
@@ -189,8 +187,7 @@ def test_enumerated_energies_are_those_of_the_states(order, colours, length, voc
     states = all_states(vocabulary, length)
     each = Hamiltonian(hamiltonian.couplings, hamiltonian.colours, 0.7)
     np.testing.assert_allclose(enumeration.energies(each), each.energies(states), atol=1e-10)
-    law = enumeration.probabilities(each)
-    np.testing.assert_allclose(law, boltzmann(each, states), rtol=1e-9)
+    np.testing.assert_allclose(enumeration.probabilities(each), boltzmann(each, states), rtol=1e-9)
     np.testing.assert_array_equal(enumeration.numbers(states, vocabulary), range(len(states)))
 
 

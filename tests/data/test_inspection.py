@@ -52,8 +52,7 @@ def test_tokens_that_are_rare_not_there_or_parts_of_a_character(blocks, tmp_path
     counts = np.bincount(train.tokens.reshape(-1), minlength=5)
     # In byte-level BPE a byte that is no character of its own is shown as a letter: here two of
     # the three bytes of a Chinese sign, and the whole of another.
-    names = {"a": 0, "æ": 1, "ł": 2, "b": 3, "æĸĩ": 4}
-    bpe = Tokenizer(models.BPE(names, []))
+    bpe = Tokenizer(models.BPE({"a": 0, "æ": 1, "ł": 2, "b": 3, "æĸĩ": 4}, []))
     bpe.decoder = decoders.ByteLevel()
     bpe.save(str(tmp_path / "tokenizer.json"))
     found = inspection.tokens(train, tmp_path / "tokenizer.json")

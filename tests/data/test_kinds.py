@@ -70,5 +70,4 @@ def test_no_rule_names_a_kind():
 
 @pytest.mark.parametrize(("more", "refused"), [(5e-10, 0), (1.5e-9, 1)])
 def test_shares_miss_a_sum_of_1_by_rounding_alone(more, refused):
-    shares = Shares(train=0.9, validation=0.05, test=0.05 + more)
-    assert len([*shares.problems()]) == refused
+    assert len([*Shares(train=0.9, validation=0.05, test=0.05 + more).problems()]) == refused

@@ -64,8 +64,7 @@ def test_the_formula_as_it_is_written(order, shape):
     model, expected = KneserNey(rows, VOCABULARY, order), textbook(rows, order)
     found = model.probability(windows)
     np.testing.assert_allclose(found, [expected(w) for w in windows.tolist()], rtol=1e-12)
-    sums = found.reshape(-1, VOCABULARY).sum(axis=1)
-    np.testing.assert_allclose(sums, 1, rtol=1e-12)
+    np.testing.assert_allclose(found.reshape(-1, VOCABULARY).sum(axis=1), 1, rtol=1e-12)
     assert found.min() > 0, "runs that the text does not have"
 
 

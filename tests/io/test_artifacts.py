@@ -189,8 +189,7 @@ def test_the_lease_of_a_killed_writer_is_taken_over(tmp_path, holder):
     holder.kill()
     holder.wait()
     with lease(tmp_path):
-        document = json.loads((tmp_path / ".lease").read_text())
-        assert document["process"] == os.getpid()
+        assert json.loads((tmp_path / ".lease").read_text())["process"] == os.getpid()
     assert list(tmp_path.iterdir()) == []
 
 

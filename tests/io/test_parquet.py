@@ -84,8 +84,7 @@ def truncate(path, size):
 
 
 def foreign(path, metadata):
-    table = pa.table({"tokens": [[1, 2]]})
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    pq.write_table(pa.table({"tokens": [[1, 2]]}).replace_schema_metadata(metadata), path)
 
 
 SPOILT = {

@@ -27,8 +27,7 @@ def results(tmp_path):
 
 
 def table(results, **params):
-    outputs = Named(table=str(results / "theory/flow.parquet"))
-    return job(results, outputs, params)
+    return job(results, Named(table=str(results / "theory/flow.parquet")), params)
 
 
 def job(results, outputs, params):

@@ -82,8 +82,7 @@ def run(tmp_path_factory):
     for name, given in CHAINED.items():
         given = dict(given)
         model = given.pop("model")
-        loaded = mb.load_model(runs[model])
-        path = drawn(folder, name, loaded, parts.__getitem__, model, **given)
+        path = drawn(folder, name, mb.load_model(runs[model]), parts.__getitem__, model, **given)
         chained[name] = (path, runs[model])
     ends = [folder / f"{split}.parquet" for split in ("train", "test")]
     found = clones.describe(list(chained.values()), *ends)

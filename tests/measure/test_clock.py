@@ -45,8 +45,7 @@ def divergence(mean, half):
 
 
 def sampled(law, count=500):
-    tokens = law.sample(count, np.random.default_rng(0)).astype(int)
-    return tokens, np.full(count, 1 / count)
+    return law.sample(count, np.random.default_rng(0)).astype(int), np.full(count, 1 / count)
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.5])  # with one, states of a term do not count alike

@@ -88,8 +88,7 @@ def test_the_card_of_a_run_goes_with_its_clone_and_no_other(tmp_path):
     manifest, source = draw(tmp_path, {"made": {"documents": {"corpus": CORPORA["file"]}}})
     said = []
     for digest in (sha256(manifest), "0" * 64):
-        one = planted_page.card("tiny", digest=digest)
-        cards.write(tmp_path / "cards" / "letters.json", [one])
+        cards.write(tmp_path / "cards" / "letters.json", [planted_page.card("tiny", digest=digest)])
         mb.save_dataset(manifest, tmp_path / "saved", source)
         words = head(tmp_path / "saved")[1]
         said.append("n = 2, order 3, rank 8: the state after 20 sweeps (Metropolis" in words)

@@ -38,8 +38,9 @@ def test_displacements_are_those_of_the_values_and_maps_that_the_layer_uses(tmp_
     assert found["value"][1] == pytest.approx(2.0)
     # A = softmax(W) goes from 1/2, 1/2 to 1/4, 3/4 in one row of two.
     turned = {"attention.0": torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])}
-    made = dict(rank=1, attention="softmax")
-    found = displacement_of(tmp_path / "softmax", still, still | turned, **made)
+    found = displacement_of(
+        tmp_path / "softmax", still, still | turned, rank=1, attention="softmax"
+    )
     assert found["value"][1] == pytest.approx(2 * 0.25**2 / 4)
     # Two heads, of which one moves as above, have half its displacement.
     heads = {name: torch.stack([value, value]) for name, value in still.items()}

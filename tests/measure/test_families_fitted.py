@@ -184,8 +184,7 @@ def test_what_was_fitted_is_not_fitted_again(rna, fits, tmp_path, monkeypatch):
     assert fits == [30, 24]
     held = model.about["held_out"]
     assert (held["sequences"], held["loss"]) == (6, pytest.approx(np.log(4)))
-    again = measured.fitted(family, path)
-    assert again.about == model.about
+    assert measured.fitted(family, path).about == model.about
     assert len(fits) == 2
     measured.fitted(families.read(rna, occupancy=0.5), path)
     assert len(fits) == 4
@@ -275,8 +274,7 @@ def test_an_error_in_one_family_of_a_list_leaves_the_others(tmp_path, monkeypatc
         (tmp_path / name / measured.MODEL).touch()
     errors = [KeyError("column"), SourceError("new.fasta: no sequences")]
     monkeypatch.setattr(page, "write_energies", lambda *_: (_ for _ in ()).throw(errors.pop(0)))
-    said = page.use_many("energies", entries, tmp_path, {}, None)
-    assert said == {
+    assert page.use_many("energies", entries, tmp_path, {}, None) == {
         "a": ["No energies: 'column'"],
         "b": ["No energies: new.fasta: no sequences"],
     }

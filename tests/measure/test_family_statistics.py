@@ -17,8 +17,7 @@ SIZES = 5, 3, 0.7, 2  # of the planted model: L, |V|, scale of couplings, seed
 
 @pytest.mark.parametrize("sites", [(1,), (3, 0), (0, 2, 4)])
 def test_connected_statistics_are_centred_moments_of_the_law(sites):
-    model = planted(*SIZES)
-    every, p, _ = law(model)
+    every, p, _ = law(planted(*SIZES))
     found = family_statistics.connected(every, p, 3, sites)
     centred = [(every[:, [i]] == np.arange(3)) * 1.0 for i in sites]
     if len(sites) > 1:
@@ -30,10 +29,8 @@ def test_connected_statistics_are_centred_moments_of_the_law(sites):
 
 @pytest.mark.long
 def test_statistics_of_a_sample_are_those_of_the_law_within_errors():
-    model = planted(*SIZES)
-    every, p, _ = law(model)
-    rng = np.random.default_rng(0)
-    sample = every[rng.choice(len(every), 40_000, p=p)]
+    every, p, _ = law(planted(*SIZES))
+    sample = every[np.random.default_rng(0).choice(len(every), 40_000, p=p)]
     table, points = family_statistics.compared(every, sample, 3, p)
     table = table.set_index("statistic")
     assert table["number"].tolist() == [5 * 3, 10 * 9, 10 * 27]

@@ -107,14 +107,12 @@ def test_alternating_sums_and_the_cube_follow_the_definition():
         for flipped in combinations(chosen[0], size):
             here = s.copy()
             here[list(flipped)] = r[list(flipped)]
-            out = flips.ask(model, here[None], target)
-            expected = expected + (-1) ** size * out / 8
+            expected = expected + (-1) ** size * flips.ask(model, here[None], target) / 8
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(first, flips.ask(model, s[None], target))
 
     context = np.array([5, 0, 3, 1, 4])
-    small = model._replace(batch=5)
-    parts = list(flips.cube(small, s, r, context, target[0]))
+    parts = list(flips.cube(model._replace(batch=5), s, r, context, target[0]))
     flipped = [int(each) for count, _ in parts for each in count]
     assert flipped == [n.bit_count() for n in range(32)]
     weights = flips.walsh_weights(torch.cat([logits for _, logits in parts]), mu)

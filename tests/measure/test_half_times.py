@@ -73,8 +73,7 @@ def test_of_a_run_without_an_error_by_contexts_all_runs_have_none(unknown):
 def test_a_value_that_is_too_high_early_is_no_half_time():
     found = table()
     early = (found["quantity"] == "M") & (found["order"] == 3) & found["step"].between(300, 400)
-    place = found.index[early][0]
-    found.loc[place, ["value", "se"]] = 0.6 * ENDS[3], 0.3 * ENDS[3]
+    found.loc[found.index[early][0], ["value", "se"]] = 0.6 * ENDS[3], 0.3 * ENDS[3]
     assert one(found).half_time(0, 3).step == pytest.approx(HALVES[3], rel=0.05)
 
 

@@ -155,8 +155,7 @@ def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):
 @pytest.mark.parametrize("layers", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_energy_of_chains_is_their_generators_loss(tmp_path, layers):
     """By the norm score -E / L is minus the mean loss at all positions: two codes, one number."""
-    description = FACTORED | {"layers": layers}
-    run = finished_run(tmp_path / "run", description)
+    run = finished_run(tmp_path / "run", FACTORED | {"layers": layers})
     starts = written(tmp_path / "a.parquet", 12, 0)
     manifest = sample(
         stored.load_model(run),

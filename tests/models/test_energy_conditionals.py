@@ -152,8 +152,7 @@ def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
 
 
 def test_a_two_body_fit_is_one_layer_of_attention(tmp_path):
-    hamiltonian = random_hamiltonian(6, 3, 2)
-    data = planted(hamiltonian, 1000)
+    data = planted(random_hamiltonian(6, 3, 2), 1000)
     sizes = {"vocabulary": 3, "length": 6}
     energy = {"architecture": "energy", "order": 2, **sizes}
     layer = {"architecture": "factored", "layers": 1, "rank": None, "bias": False, **sizes}

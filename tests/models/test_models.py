@@ -233,8 +233,7 @@ def test_gpt_equals_the_library_with_its_own_head():
     tokens = tokens_of()
     expected = library(input_ids=tokens).logits
     assert (model(tokens) - expected).abs().max() <= 1e-6 * expected.abs().max()
-    features = model.features(tokens)
-    scored = model.head_rows(features, tokens)
+    scored = model.head_rows(model.features(tokens), tokens)
     assert torch.allclose(scored, expected.gather(2, tokens[..., None]).squeeze(2), atol=1e-5)
 
 

@@ -86,8 +86,7 @@ def trained(tmp_path):
     data = {"train": SimpleNamespace(tokens=tokens(60, 0))}
     data["validation"] = SimpleNamespace(tokens=tokens(20, 1))
     sizes = {"vocabulary": VOCABULARY, "length": LENGTH}
-    about = {"source": "counting", "model": "gru"}
-    options = {"device": "cpu", "about": about}
+    options = {"device": "cpu", "about": {"source": "counting", "model": "gru"}}
     return train({**GRU, **sizes}, RECIPE, data, tmp_path / "run", 3, 4, **options)
 
 

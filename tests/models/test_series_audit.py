@@ -106,8 +106,7 @@ def test_a_later_checkpoint_under_an_earlier_name_is_named(series):
 def test_equal_weights_of_neighbours_are_both_doubted(series):
     found, losses = series
     one, other = list(found)[3:5]
-    named = audit.suspects({**found, one: found[other]}, losses)
-    assert {one, other} == named.keys()
+    assert {one, other} == audit.suspects({**found, one: found[other]}, losses).keys()
 
 
 def test_one_file_of_another_step_is_named(tmp_path):

@@ -87,8 +87,7 @@ def test_tensors_without_a_document_are_refused_by_name(tmp_path, read):
 def test_weights_are_readable_like_any_other_file(tmp_path):
     checkpoints.save(tmp_path / "a", model(), {})
     (tmp_path / "b").touch()
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"}
-    assert len(modes) == 1
+    assert len({stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"}) == 1
 
 
 def test_shared_weights_are_saved_once_and_stay_shared(tmp_path):

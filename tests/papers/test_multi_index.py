@@ -30,8 +30,7 @@ VERDICTS = {
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_figure_has_its_claims_and_a_short_caption(name, tmp_path):
     module, (block, inputs) = planted.module(name), planted.given(name, tmp_path)
-    found = module.tables(inputs, block)
-    assert list(found.drawn.columns) == style.COLUMNS
+    assert list(module.tables(inputs, block).drawn.columns) == style.COLUMNS
     assert len(module.caption(inputs, block).split()) <= 120
     claims = planted.judged(name, tmp_path)
     assert {key: claim.verdict for key, claim in claims.items()} == VERDICTS[name]

@@ -139,8 +139,7 @@ def test_losses_are_compared_after_the_plateau_alone():
         for target, factor in (("n2", 1.0), ("n4", 1.01), ("original", 1.0))
     ]
     tested = planted.Evaluated(planted.STUDENT, pd.concat(rows), TARGETS)
-    given = tested, "n2", "n4", "original"
-    found = list(learning.similar_losses("losses", *given))
+    found = list(learning.similar_losses("losses", tested, "n2", "n4", "original"))
     assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]
     assert [part.value for part in found] == pytest.approx([0.01, 0.01])
     assert [part.region for part in found] == [(-0.02, 0.02)] * 2

@@ -46,7 +46,6 @@ def test_the_panel_has_its_six_tables():
     )
     figure = family.draw_generated(table, pd.concat(parts))
     assert faults(figure) == []
-    lines = [len(axes.lines) for axes in figure.axes]
-    assert lines == [2, 2, 2, 2, 2, 2]
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 2, 2, 2]
     assert figure.axes[1].texts[0].get_text() == "r = 0.500\nslope 0.90\nhalves: r = 0.700"
     np.testing.assert_array_equal(figure.axes[5].lines[1].get_ydata(), parts[-1]["y"])

@@ -67,8 +67,7 @@ def test_an_iteration_is_the_equations_written_out_sample_by_sample(side, kind):
 
 
 def test_data_are_the_teachers():
-    generator = np.random.default_rng(3)
-    data = gamp.draw(400, 1.5, 2.0, generator, side_information=4.0)
+    data = gamp.draw(400, 1.5, 2.0, np.random.default_rng(3), side_information=4.0)
     assert data.tokens.shape == (600, 2, 400)
     z = np.stack([data.tokens @ w / 20 for w in data.teacher], axis=1)
     np.testing.assert_allclose(data.x, index(z, 2.0), rtol=0, atol=1e-12)

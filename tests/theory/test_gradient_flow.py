@@ -84,8 +84,7 @@ def test_the_flow_is_minus_the_slope_of_the_loss(decay):
 
 def test_sampled_moments_give_the_average_over_the_samples():
     """Expectations over the samples themselves are exact, whatever their distribution."""
-    generator = np.random.default_rng(5)
-    tokens = generator.exponential(size=(gf.CHUNK + 500, LENGTH + 1))
+    tokens = np.random.default_rng(5).exponential(size=(gf.CHUNK + 500, LENGTH + 1))
     tokens[:, 1:] += tokens[:, :1] ** 2
     tokens /= tokens.std(axis=0)
     data = gf.sampled(tokens)

@@ -364,8 +364,7 @@ def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
     counted = Mock(wraps=averages)
     monkeypatch.setattr(se, "averages", counted)
     normal = draws(256, np.random.SeedSequence(0))
-    found = se.fixed_point(alpha, (0.9, 0.97), SETTING, normal)
-    assert found.converged
+    assert se.fixed_point(alpha, (0.9, 0.97), SETTING, normal).converged
     assert counted.call_count <= 30
 
 
@@ -381,6 +380,5 @@ def test_noise_of_the_samples_in_a_slope_does_not_slow_the_iteration(monkeypatch
         return Mock(gain=np.diag(np.exp(image)))
 
     monkeypatch.setattr(se, "averages", averages)
-    found = se.fixed_point(1.0, (0.5, 0.97), SETTING, None)
-    assert found.converged
+    assert se.fixed_point(1.0, (0.5, 0.97), SETTING, None).converged
     assert len(set(asked)) == len(asked) < 15

@@ -197,8 +197,7 @@ def test_nishimori(overlaps):
 def test_overlaps_raise_the_free_entropy_by_the_gain(layer):
     """2 d E log Z_out / dQ_ll = G_l(Q): Z and so y stay as they are, omega = Q Z + noise."""
     overlaps, skip, step, count = np.array([0.5, 0.4, 0.8]), 1.0, 0.02, 1500
-    generator = np.random.default_rng(6)
-    z, noise = generator.normal(size=(2, count, 3, 2))
+    z, noise = np.random.default_rng(6).normal(size=(2, count, 3, 2))
     x, given = channel.index(z, skip), nodes(count, 128)
 
     def posterior(shift):

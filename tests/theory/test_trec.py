@@ -94,12 +94,6 @@ def test_a_classifier_of_packages_learns_as_many_classes(entry, prose):
     assert set(frame["quantity"]) == {"similarity 1", "similarity 2", "loss", "accuracy"}
 
 
-def tokenizer_file(folder):
-    path = folder / "vocab.txt"
-    path.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    return path
-
-
 # --- Questions -----------------------------------------------------------------------------------
 
 
@@ -145,7 +139,8 @@ def test_a_bad_line_and_a_file_without_questions_are_refused(tmp_path, lines, sa
 
 def test_a_vocabulary_of_bert_marks_cuts_and_pads_and_so_does_a_saved_tokenizer(tmp_path):
     texts = ["What did HAWAII ?", "how how how how how how", "serfdom"]
-    path = tokenizer_file(tmp_path)
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
     found = questions.tokenise(texts, 6, path, None)
     assert found.ids.tolist() == [
         [2, 5, 7, 9, 8, 3],
@@ -269,8 +264,7 @@ def test_tokens_in_use_learn_as_they_do_in_the_whole_vocabulary():
 
 
 def test_similarity_is_the_cosine_of_the_gram_matrices():
-    generator = np.random.default_rng(0)
-    W = generator.normal(size=(4, 3, 7))
+    W = np.random.default_rng(0).normal(size=(4, 3, 7))
     grams = W @ W.transpose(0, 2, 1)
     last = grams[-1]
     expected = [

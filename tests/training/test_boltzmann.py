@@ -50,8 +50,7 @@ def best(weights) -> np.ndarray:
     def objective(vector):
         couplings = vector[size:].reshape(pairs[1].shape)
         fields = vector[:size].reshape(LENGTH, COLOURS)
-        model = PairModel(fields, of_pairs(couplings, LENGTH), {})
-        scores = model.scores(STATES)
+        scores = PairModel(fields, of_pairs(couplings, LENGTH), {}).scores(STATES)
         log_z = np.logaddexp.reduce(scores)
         of_model = frequencies(STATES, COLOURS, np.exp(scores - log_z))
         gradients = [of_model[0] - pairs[0], of_model[1] - pairs[1] + RIDGE * couplings]
@@ -89,8 +88,7 @@ def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
 @pytest.mark.long
 def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights, best, tmp_path):
     """No target can be met, so that the run ends where the correlation no longer rises."""
-    start = uncoupled()
-    learned = learn(start, STATES, weights, tmp_path, target=1.1, **SMALL)
+    learned = learn(uncoupled(), STATES, weights, tmp_path, target=1.1, **SMALL)
     couplings = learned.couplings[FIRST, SECOND]
     assert np.sqrt(((couplings - best) ** 2).mean()) < 0.05
     about = learned.about["boltzmann"]

@@ -133,8 +133,7 @@ def test_pseudo_likelihood_is_the_masked_loss(number):
 
 
 def colours() -> np.ndarray:
-    rng = np.random.default_rng(5)
-    matrix = rng.standard_normal((COLOURS, COLOURS))
+    matrix = np.random.default_rng(5).standard_normal((COLOURS, COLOURS))
     # Mostly attractive: -U would fit as well where the two signs are alike.
     return (matrix + matrix.T) / np.sqrt(2) + 1.5 * np.eye(COLOURS)
 
@@ -298,8 +297,7 @@ def test_free_attention_recovers_the_default_couplings_as_was_measured(default, 
 @pytest.mark.long
 def test_softmax_attention_recovers_the_default_couplings_as_was_measured(default, tmp_path):
     """potts, section 6: one run on M = 3000 sequences by the recipe of the demo."""
-    config = configs.load()
-    entry = dict(config["models"]["potts-softmax"])
+    entry = dict(configs.load()["models"]["potts-softmax"])
     recipe = entry.pop("training") | {"subset": 3000}
     entry.pop("init_seed")
     manifest = train_files(

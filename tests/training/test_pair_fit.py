@@ -71,8 +71,7 @@ def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
 @pytest.mark.long
 def test_two_sites_have_the_couplings_of_their_counts():
     """Almost without penalty the fit of two sites is their table of counts."""
-    rng = np.random.default_rng(2)
-    counts = rng.integers(20, 200, (3, 3)).astype(float)
+    counts = np.random.default_rng(2).integers(20, 200, (3, 3)).astype(float)
     tokens = np.array([(a, b) for a in range(3) for b in range(3)])
     family = pair_fit.Family(tokens, 3, counts.ravel())
     model = pair_fit.solve(family, (1e-4, 1e-4), tolerance=0.0, kind=float).model
@@ -132,8 +131,7 @@ def test_the_field_of_a_gap_has_its_frequency_to_first_order():
     """Alone it has the frequency that half a sequence more with and without a gap make."""
     tokens, weights = sequences(200)
     family = pair_fit.Family(tokens, 5, weights, 0)
-    model = pair_fit.solve(family, (100.0, 0.01), kind=float).model
-    alone = np.exp(model.fields)
+    alone = np.exp(pair_fit.solve(family, (100.0, 0.01), kind=float).model.fields)
     expected = (weights @ (tokens == 0) + 0.5) / (weights.sum() + 1)
     np.testing.assert_allclose(alone[:, 0] / alone.sum(axis=1), expected, atol=1e-3)
 

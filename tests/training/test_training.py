@@ -122,19 +122,15 @@ def numbers_of(seed, stream, recipe=RECIPE):
     return order, torch.stack([batch.positions for batch in batches])
 
 
-def assert_unrelated(one, two):
-    """Orders agree at one place of 48, masks of 8 positions at one in 8, both by chance."""
-    assert (one[0] == two[0]).sum() <= 7
-    agree = (one[1] == two[1]).double().mean()
-    assert abs(agree - 1 / LENGTH) < 5 * math.sqrt(1 / LENGTH / one[1].numel())
-
-
 def test_each_seed_and_stream_has_orders_and_masks_of_its_own():
     """The masks alone tell as well: all runs once had those of seed 0, unnoticed."""
     keys = itertools.product((0, 1, 5), ("", "bert", "bert-generator"))
     runs = {key: numbers_of(*key) for key in keys}
     for one, other in itertools.combinations(runs.values(), 2):
-        assert_unrelated(one, other)
+        # Orders agree at one place of 48, masks of 8 positions at one in 8, both by chance.
+        assert (one[0] == other[0]).sum() <= 7
+        agree = (one[1] == other[1]).double().mean()
+        assert abs(agree - 1 / LENGTH) < 5 * math.sqrt(1 / LENGTH / one[1].numel())
     # Another optimiser's run in the same stream is paired with it, batch by batch.
     order, masks = numbers_of(5, "bert", {**RECIPE, "optimizer": SGD, "learning_rate": 1.0})
     assert np.array_equal(order, runs[5, "bert"][0])

@@ -27,8 +27,7 @@ def gpus(job: dict[str, str]) -> str:
 def test_artifacts_gpus_and_errors(checkout):
     """The local run's bits, a GPU for the model alone, and a failing job's own words."""
     checkout.run(targets=[MODEL])
-    found = checkout.artifacts()
-    assert found == checkout.undisturbed(MODEL)
+    assert checkout.artifacts() == checkout.undisturbed(MODEL)
     (sampling,) = checkout.jobs("sample_hamiltonian")
     (training,) = checkout.jobs("train_model")
     assert (training["Partition"], gpus(training)) == ("gpu", "gres:gpu:1")

@@ -115,8 +115,7 @@ class Split:
 @pytest.fixture(scope="module")
 def data():
     """Sequences whose tokens repeat: a model that reads its context predicts them."""
-    draw = np.random.default_rng(5)
-    start = draw.integers(0, 40, (600, 1))
+    start = np.random.default_rng(5).integers(0, 40, (600, 1))
     tokens = ((start + 3 * np.arange(12)) % 40).astype(np.uint8)
     return {"train": Split(tokens[:500]), "validation": Split(tokens[500:])}
 

@@ -124,8 +124,7 @@ def test_the_command_that_is_printed_adds_what_is_suggested(followed):
     assert "learning_rate" in suggested["models"]["n2"]["training"]
     (command,) = re.findall(r"^    (snakemake .*)$", said, re.MULTILINE)
     assert command.endswith("config/own-text.yaml mine.yaml results/letters/advised.yaml")
-    planned = called(folder, f"{command} -n")
-    assert "Training n2 on docs" in planned
+    assert "Training n2 on docs" in called(folder, f"{command} -n")
     # Asked once more, it suggests what the config holds.
     called(folder, f"{command} -- advise")
     assert yaml.safe_load((folder / "results/letters/advised.yaml").read_text()) == suggested
