@@ -195,7 +195,7 @@ def test_what_is_known_of_chains_is_said_in_words(rhat, kept, said):
 
 
 def test_a_clone_without_passages_is_known_as_well(tmp_path):
-    (known,) = chains.known([planted_page.clone(tmp_path / "n2", changed=0.75, samples=False)])
+    known = chains.known(planted_page.clone(tmp_path / "n2", changed=0.75, samples=False))
     assert known["samples"] == ""
     assert known["kept"] == pytest.approx(0.25)
     assert known["sweeps"] == 2

@@ -11,7 +11,7 @@ clones, losses = (
     [path for path in paths if Path(path).is_file()] for paths in (params.clones, params.losses)
 )
 said = cards.generators(snakemake.config, losses, snakemake.input.ngrams)
-for clone in chains.known(clones):
+for clone in map(chains.known, clones):
     numbers = f"R-hat {clone['rhat']:.2f}, {clone['kept']:.0%} of the start"
     said.append(f"{clone['name']}, {clone['sweeps']} sweeps: {clone['verdict']} ({numbers}).")
 if said:

@@ -228,8 +228,9 @@ def build_model(
     check(optional(models.options(architecture)), sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        description = dict(architecture=architecture, vocabulary=vocabulary, length=length)
-        model: Model = models.build(description | sizes).eval()
+        model: Model = models.build(
+            dict(architecture=architecture, vocabulary=vocabulary, length=length, **sizes)
+        ).eval()
     return model
 
 

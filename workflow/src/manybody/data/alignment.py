@@ -136,7 +136,14 @@ def make(
         source.get("alphabet_confirmed") or False,
         source.get("reference"),
     )
-    refuse_empty_columns(path, tokens)
+    empty = np.flatnonzero((tokens == GAP).all(axis=0)) + 1
+    if len(empty):
+        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
+        raise SourceError(
+            f"{path}: {len(empty)} of {tokens.shape[1]} columns hold gaps only, and nothing can be "
+            f"learnt there: column {shown}. Delete them from the alignment (for example with "
+            "esl-alimask --gapthresh 0.99, or trimal -noallgaps)"
+        )
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
     each = 1.0 / sequence_weights.neighbours(train, source["identity"], threads).counts
@@ -576,17 +583,6 @@ def _colours(kind: str) -> np.ndarray:
         colours[[ord(letter), ord(letter.lower())]] = number
     colours[[ord(letter) for letter in GAPS]] = GAP
     return colours
-
-
-def refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
-    empty = np.flatnonzero((tokens == GAP).all(axis=0)) + 1
-    if len(empty):
-        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
-        raise SourceError(
-            f"{path}: {len(empty)} of {tokens.shape[1]} columns hold gaps only, and nothing can be "
-            f"learnt there: column {shown}. Delete them from the alignment (for example with "
-            "esl-alimask --gapthresh 0.99, or trimal -noallgaps)"
-        )
 
 
 # --- Splits --------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingErro
     A map that has nothing in common with J, such as zero, has error 1 and correlation 0 or NaN.
     """
     first, second = _off_diagonal(attention), _off_diagonal(couplings)
-    scale = _best_scale(first, second)
+    square = float(first @ first)
+    scale = float(first @ second) / square if square else 0.0
     squared = float(((scale * first - second) ** 2).sum())
     return CouplingError(
         scale=scale,
@@ -51,12 +52,6 @@ def renormalised(attention: np.ndarray) -> np.ndarray:
 def _off_diagonal(matrix: np.ndarray) -> np.ndarray:
     matrix = np.asarray(matrix, np.float64)
     return matrix[~np.eye(len(matrix), dtype=bool)]
-
-
-def _best_scale(first: np.ndarray, second: np.ndarray) -> float:
-    """c for which c * first is nearest to second."""
-    square = float(first @ first)
-    return float(first @ second) / square if square else 0.0
 
 
 def _correlation(first: np.ndarray, second: np.ndarray) -> float:

@@ -133,8 +133,7 @@ class NGrams:
                 last = min(place + self.order, length)
                 scores = sum(self._log(copies, later) for later in range(place, last))
                 scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
-                own = scores[np.arange(len(part)), part[:, place]]
-                found[first : first + step, place] = own
+                found[first : first + step, place] = scores[np.arange(len(part)), part[:, place]]
         return found
 
     def _log(self, rows: np.ndarray, place: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Measures of Markov chains: whether they agree, and how far they have left their start."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,21 +102,17 @@ def in_words(rhat: float, kept: float) -> str:
     return " and ".join(faults) or MET
 
 
-def known(manifests: Iterable[str | Path]) -> list[dict]:
-    """For each clone what its manifest, trace and samples say.
+def known(path: str | Path) -> dict:
+    """What the manifest, trace and samples of a clone say.
 
     `kept` is the share of positions that hold the token they started from.
     """
-    return [_known(Path(path)) for path in manifests]
-
-
-def _known(path: Path) -> dict:
     about, trace = tables.read_trace(path)
     last = trace.iloc[-1]
     manifest = Manifest.read(path, "clones")
     left, rhat = 1 - float(last["changed"]), float(last["rhat"])
     return {
-        "name": path.parent.name,
+        "name": Path(path).parent.name,
         "source": about["source"],
         "generator": labels.target({"original": False, **about}, rank=True),
         "sweeps": int(last["sweep"]),

@@ -55,7 +55,7 @@ class _Chains:
 
         self.path = path
         self.about, self.trace = tables.read_trace(path)
-        (self.known,) = chains.known([path])
+        self.known = chains.known(path)
         self.exact = self.about.get("sampler") in INDEPENDENT
         model = load_model(run, self.about["generator"]["step"], pick(device))
         rows, sweeps = self.about.get("rows"), self.about["sweeps"]
@@ -109,7 +109,9 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
         digest=sha256(one.path),
         label=known["generator"],
         model=f"{made['model']} of seed {made['seed']} at step {made['step']}",
-        sampler=sampler_in_words(about),
+        sampler=SAMPLERS[about.get("sampler", "mh")].format(
+            energy=about["energy"], start=STARTS[about["chain_init"]]
+        ),
         text=one.text,
         task="next" if about.get("sampler") == "ancestral" else "masked",
         states=[
@@ -148,9 +150,3 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[str | None, int, str]:
         "token)"
     )
     return agree, sweep, words
-
-
-def sampler_in_words(about: dict) -> str:
-    """Names the sampler of a clone, its score and its start."""
-    start = STARTS[about["chain_init"]]
-    return SAMPLERS[about.get("sampler", "mh")].format(energy=about["energy"], start=start)

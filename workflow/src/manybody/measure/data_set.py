@@ -63,7 +63,7 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
 
 def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -> str:
     """The text of README.md; `names` are those of the files, the last sweep first."""
-    (known,) = chains.known([manifest])
+    known = chains.known(manifest)
     licence, origin = _origin(started.about)
     head = {
         "pretty_name": f"{known['name']}, a clone of {about['source']}",

@@ -291,8 +291,9 @@ def _learned(
     if found is None:
         label = f"Learning {about['source']}"
         start = replace(start or _fit(family, rows, threads, label), about=about)
-        data = start, family.tokens[rows], family.weights[rows], out
-        found = boltzmann.learn(*data, threads=threads, label=label)
+        found = boltzmann.learn(
+            start, family.tokens[rows], family.weights[rows], out, threads=threads, label=label
+        )
     return found
 
 

@@ -51,8 +51,9 @@ def extract(
             model = stored.load_model(run, step)
             if tokens is None:
                 tokens = _tokens(model, run, validation, sequences)
-            found = _maps(model, tokens)
-            frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
+            frames += [
+                _rows(matrix, name, step, layer) for name, layer, matrix in _maps(model, tokens)
+            ]
             if progress is not None:
                 progress.update(1)
     return pd.concat(frames, ignore_index=True)[MAPS.schema.names]

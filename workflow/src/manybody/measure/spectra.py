@@ -196,8 +196,9 @@ def of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
     if rows is not None:
         yield ranges(rows, entry["orders"])
     if entry.get("anchored"):
-        asked = dict(law=entry["law"], special=model.special)
-        yield anchored_loss(model, tokens, **asked, **entry["anchored"])
+        yield anchored_loss(
+            model, tokens, law=entry["law"], special=model.special, **entry["anchored"]
+        )
     if entry.get("passage") is not None:
         yield _influences(model, tokens, entry)
 
@@ -246,7 +247,6 @@ def influence_map(
     default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
     2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
     """
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
     others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
     draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
     length, count = len(passage), len(others)
@@ -258,7 +258,7 @@ def influence_map(
         seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
         found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
     rng = np.random.default_rng(spawn(seed, "map", 1))
-    groups = draws.targets[None] if model.causal else asked[:, None]
+    groups = draws.targets[None] if draws.model.causal else asked[:, None]
     for block, group in product(range(count), groups):
         _, differ = draws.context(np.array([block]), group[None])
         sources = np.flatnonzero(differ[0].any(0))
@@ -307,7 +307,6 @@ def anchored_loss(
     The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
     of the number h of flipped tokens, so that no table of all 2^q logits is needed.
     """
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, law, special, sweeps, seed)
     if not 1 <= size < tokens.shape[1]:
         raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
@@ -318,12 +317,14 @@ def anchored_loss(
     blocks = np.arange(targets) % len(draws.s)
     for number, block in enumerate(blocks):
         target = rng.choice(draws.targets[draws.free[block, draws.targets]])
-        at, asked = np.array([[target]]), draws.targets if model.causal else np.array([target])
+        at = np.array([[target]])
+        asked = draws.targets if draws.model.causal else at[0]
         _, differ = draws.context(np.array([block]), at)
         chance = flips.chances(differ, at, draws.profile)[:, 0]
         chosen = flips.draw_set(chance, size, rng)[0]
         place, sums = int(np.flatnonzero(asked == target)[0]), 0
-        for flipped, logits in flips.cube(model, draws.s[block], draws.r[block], chosen, asked):
+        ends = draws.s[block], draws.r[block]
+        for flipped, logits in flips.cube(draws.model, *ends, chosen, asked):
             own = logits[:, place].cpu()
             of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
             sums = sums + of_count @ own
@@ -336,8 +337,7 @@ def anchored_loss(
             mean = of_blocks.sums(every, found[:, degree]) / of_blocks.sums(every)
             results.append((f"anchored {name}", degree, float(mean[0]), of_blocks.error(mean)))
     table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
-    same = dict(draws=targets, forwards=targets * 2**size)
-    return table.assign(**same, reached=True, state="measured")
+    return table.assign(draws=targets, forwards=targets * 2**size, reached=True, state="measured")
 
 
 def _krawtchouk(size: int, degree: int, flipped: int) -> int:

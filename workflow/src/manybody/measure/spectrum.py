@@ -105,7 +105,6 @@ def spectrum(
     `degree` that the model may exceed.
     """
     own = model.model if isinstance(model, Conditionals) else model
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, law, special, sweeps, seed)
     costs = costs_of(orders, degree, tokens.shape[1], forwards, draws.chunk)
     if degree is not None and own is not None and degree < (most := _degree(own, tokens.shape[1])):
@@ -160,7 +159,6 @@ def enumerated(
 
     Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
     """
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, "text", special, 1, seed)
     length = draws.s.shape[1]
     if length > LONGEST:
@@ -228,6 +226,7 @@ class Draws:
 
     def __init__(self, model, tokens, mu, law, special, sweeps, seed, given=None):
         """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""
+        model = model if isinstance(model, Conditionals) else flips.of_model(model)
         tokens = np.asarray(tokens, np.int64)
         self.model, self.seed, self.profile = model, seed, None
         self.chunk = CHUNKS[model.causal]

@@ -6,7 +6,6 @@ less, the loss of the cut's own conditionals. Losses are nats per token, every s
 N sequences, L sites.
 """
 
-import math
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ import pandas as pd
 
 from manybody.io.sequences import Sequences
 from manybody.io.tables import rows
+from manybody.measure.intervals import mean
 
 SAID = ("at", "kept", "level")  # what a document says of the distribution of a cut or a tree
 BLOCK = 2**22  # logits held at a time
@@ -71,5 +71,4 @@ def of_marginals(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     with np.errstate(divide="ignore"):
         loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
     each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
-    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
-    return float(each.mean()), float(error)
+    return mean(each)[:2]

@@ -75,9 +75,13 @@ class About:
     @property
     def label(self) -> str:
         """Its name where it learns, with its size: `BERT 2 × 64`, layers and width."""
-        given = [self.description.get(key) for key in ("layers", "width")]
-        sizes = " × ".join(str(size) for size in given if size is not None)
-        return f"{self.display_name} {sizes}".rstrip()
+        shown = " × ".join(str(size) for size in self.sizes if size is not None)
+        return f"{self.display_name} {shown}".rstrip()
+
+    @property
+    def sizes(self) -> list:
+        """Layers and width; None of one that it does not have."""
+        return [self.description.get(key) for key in ("layers", "width")]
 
     def pair_factors(self, tensor: Callable[[str], Any], layer: int = 0):
         """A (H, L, L) and V (H, |V|, |V|) of a layer, double precision.

@@ -3,11 +3,6 @@
 from manybody import models
 
 
-def bounded(description: dict) -> bool:
-    """True where the order restricts the model: it does not if it exceeds the length L."""
-    return models.about(description).bounded
-
-
 def generator(description: dict) -> str:
     """`n = 2, order 3`."""
     return models.about(description).generator
@@ -42,16 +37,11 @@ def short(document: dict) -> str:
     return "\n".join([str(about.order), *notes])
 
 
-def network(description: dict) -> str:
-    """`BERT 2 × 64`."""
-    return models.about(description).label
-
-
 def scale(student: dict, runs: int) -> str:
     """One line on what was run, from the `about` of a run: network, text, |V|, L, runs."""
     description = student["description"]
     return (
-        f"{network(description)} on {student.get('corpus', student['source'])}: "
+        f"{models.about(description).label} on {student.get('corpus', student['source'])}: "
         f"|V| = {description['vocabulary']}, "
         f"L = {description['length']}, {runs} run{'s' if runs > 1 else ''}"
     )

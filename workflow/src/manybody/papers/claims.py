@@ -241,9 +241,10 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
     rows = [[getattr(claim, name) for name in COLUMNS] for claim in claims]
-    form = dict(float_format="%.7g", lineterminator="\n", na_rep="nan")
     with atomic(path) as temporary:
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(temporary, index=False, **form)
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(
+            temporary, index=False, float_format="%.7g", lineterminator="\n", na_rep="nan"
+        )
 
 
 def read(path: str | Path) -> list[Claim]:

@@ -127,8 +127,9 @@ def factors(values, errors) -> list[np.ndarray]:
 def band(axes, frame: pd.DataFrame, colour: str) -> None:
     """One error to either side of a curve (x, y, y_err); none where it is not known."""
     errors = frame["y_err"].fillna(0)
-    looks = dict(color=colour, alpha=0.2, linewidth=0)
-    axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, **looks)
+    axes.fill_between(
+        frame["x"], frame["y"] - errors, frame["y"] + errors, color=colour, alpha=0.2, linewidth=0
+    )
 
 
 def dots(axes, x, y, gid: str | None = None, **looks) -> None:

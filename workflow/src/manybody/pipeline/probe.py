@@ -152,8 +152,7 @@ class Probe:
                 part = {**recipe, "batch": count * each}
                 return lambda: learner.step(0, Batches(count, self.length, part, 0).at(0))
 
-            cost = operations if self.gpu else seconds
-            return up_to(-(-recipe["batch"] // each), ready, cost)
+            return up_to(-(-recipe["batch"] // each), ready, operations if self.gpu else seconds)
 
     def tested(self, share: float | str) -> float:
         """The losses of a sequence, a share or "all" of its positions masked in turn."""

@@ -90,7 +90,9 @@ def write(
         carded={card.name: card for card in carded},
         rounded=measured.rounded,
         beside=measured.beside,
-        passages={f"{one['source']}-{one['name']}": one["samples"] for one in chains.known(clones)},
+        passages={
+            f"{one['source']}-{one['name']}": one["samples"] for one in map(chains.known, clones)
+        },
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=measured.RUN,

@@ -30,8 +30,7 @@ MINUTE = 60.0
 
 def changes(default: dict, config: dict) -> list[tuple[str, str, str]]:
     """Keys whose values differ, each with the value in the default and in the config, as text."""
-    found = differences(default, config, NOTHING)
-    return [(key, *map(_text, values)) for key, *values in found]
+    return [(key, *map(_text, values)) for key, *values in differences(default, config, NOTHING)]
 
 
 def _text(value) -> str:

@@ -127,9 +127,11 @@ class Pairs:
         self.size = self.couplings + self.length * self.vocabulary
 
     def start(self, kind: type = np.float32) -> np.ndarray:
-        """No couplings, and the logits of frequencies with one more sequence of each colour."""
+        """No couplings, and the logits, of mean 0, of frequencies with one more sequence of each
+        colour."""
         vector = np.zeros(self.size, kind)
-        self.logits(vector)[:] = _log_frequencies(self.family)
+        logits = np.log(self.family.frequencies * self.family.present[:, None] + 1)
+        self.logits(vector)[:] = logits - logits.mean(axis=1, keepdims=True)
         return vector
 
     def scale(self, strengths: tuple[float, float], kind: type = np.float32) -> np.ndarray:
@@ -262,12 +264,6 @@ class Heads:
             found = (found + found.transpose(1, 0, 3, 2)) / 2
         found[np.arange(self.length), np.arange(self.length)] = 0
         return found
-
-
-def _log_frequencies(family: Family) -> np.ndarray:
-    """Logits (L, q) of frequencies with one more sequence of each colour, their means 0."""
-    logits = np.log(family.frequencies * family.present[:, None] + 1)
-    return logits - logits.mean(axis=1, keepdims=True)
 
 
 def _of_logits(family: Family, strength: float) -> np.ndarray:

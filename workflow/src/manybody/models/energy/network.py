@@ -114,14 +114,11 @@ class Energy(Model):
             return None
         self.check_range(tokens)
         given = tokens.contiguous(), self.sites, self.bins
-        weights = self._spread(), self.colours
-        return compiled_loss(partial(_losses, *given, *(one.detach() for one in weights)), *weights)
-
-    def _spread(self) -> Tensor:
-        """J by subset of all sites and site (T, L), zero where the site is in the subset."""
-        weights = self.couplings.new_zeros(len(self.sites), self.length)
+        # J by subset of all sites and site (T, L), zero where the site is in the subset.
+        spread = self.couplings.new_zeros(len(self.sites), self.length)
         columns = torch.arange(self.length)[:, None].expand_as(self.which)
-        return weights.index_put((self.which, columns), self.couplings)
+        weights = spread.index_put((self.which, columns), self.couplings), self.colours
+        return compiled_loss(partial(_losses, *given, *(one.detach() for one in weights)), *weights)
 
     def head(self, features: Tensor) -> Tensor:
         return features

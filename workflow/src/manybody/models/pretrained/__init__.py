@@ -22,13 +22,11 @@ class About(description.About):
         return SUFFIX.sub("", str((self._config.get("architectures") or ["pretrained"])[0]))
 
     @property
-    def label(self) -> str:
-        sizes = [
+    def sizes(self) -> list:
+        return [
             next((self._config[key] for key in keys if key in self._config), None)
             for keys in (LAYERS, WIDTH)
         ]
-        shown = " × ".join(str(size) for size in sizes if size is not None)
-        return f"{self.display_name} {shown}".rstrip()
 
     @property
     def _config(self) -> dict:

@@ -118,8 +118,8 @@ def _public_overlaps(table: readings.Table, runs: readings.Table) -> list[record
     if not readings.departure(runs.entry, **public.RUNS_SETTING):
         for name, stored in public.MESSAGE_PASSING.items():
             values = {alpha: converged_mean(runs, name, alpha) for alpha in stored}
-            given = f"GAMP, D = 1000, {name}", values, stored, SAME_RUNS
-            found.append(curves.largest_difference(*given))
+            label = f"GAMP, D = 1000, {name}"
+            found.append(curves.largest_difference(label, values, stored, SAME_RUNS))
     return found or away
 
 
@@ -229,8 +229,7 @@ def draw(tables: style.Tables):
 def _draw_overlaps(axes, tables: style.Tables) -> None:
     curves.overlaps(axes, tables, CHANNELS, LAYERS)
     for layer in LAYERS:
-        name = f"GAMP cosine² of layer {layer}"
-        _marks(axes, tables.drawn, "a", name, curves.LAYER[layer])
+        _marks(axes, tables.drawn, "a", f"GAMP cosine² of layer {layer}", curves.LAYER[layer])
     plain, regularised = tables.found["state_evolution"], tables.found["regularised"]
     axes.set_title(f"overlaps, c = {regularised.entry['skip']:g}")
     if doubts := _doubts(plain) or _doubts(regularised):
@@ -267,8 +266,7 @@ def _marks(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str) -> N
     for name, face, edge in (series, colour, "white"), (failed, "white", colour):
         shown = style.series(drawn, panel, name)
         faces = looks | dict(color=colour, markerfacecolor=face, markeredgecolor=edge)
-        errors = shown["y_err"].fillna(0)
-        axes.errorbar(shown["x"], shown["y"], errors, **faces, zorder=5)
+        axes.errorbar(shown["x"], shown["y"], shown["y_err"].fillna(0), **faces, zorder=5)
 
 
 def caption(inputs: Inputs, block: Block) -> str:

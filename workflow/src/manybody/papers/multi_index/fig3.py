@@ -103,8 +103,9 @@ def _last_layer_first(table: readings.Table) -> records.Comparison:
     at = gaps.idxmin()
     error = math.hypot(both["y_err"][at], both["y_err_late"][at])
     label += f", smallest at c = {both['x'][at]:g} of {len(both)}"
-    rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
-    return records.above(label, float(gaps[at]), error, **rule)
+    return records.above(
+        label, float(gaps[at]), error, runs=table.entry["scrambles"], deviations=records.STRICT
+    )
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
@@ -160,8 +161,7 @@ def draw(tables: style.Tables):
     figure, drawn, deep = style.new(2, 5.3), tables.drawn, tables.found["deep"].entry
     classifiers = _classifiers(tables.found)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
-    places = "ab\ncd" if len(classifiers) == 1 else "aaabbb\nccddee"
-    panels = figure.subplot_mosaic(places)
+    panels = figure.subplot_mosaic("ab\ncd" if len(classifiers) == 1 else "aaabbb\nccddee")
     curves.overlaps(panels["a"], tables, CHANNELS, ORDER)
     panels["a"].set_title(f"overlaps of three layers, c = {deep['skip']:g}")
     curves.errors(panels["b"], tables, CHANNELS, FORCED, "Q₁₁, Q₂₂ forced to 0")

@@ -245,8 +245,9 @@ def _draw_lines(axes, tables: Tables, panel: str) -> None:
     for number, entry in enumerate(tables.data.architectures):
         colour = COLOURS[number % len(COLOURS)]
         found = style.series(tables.drawn, panel, entry.label)
-        looks = dict(color=colour, marker="o", markeredgewidth=0, label=entry.label)
-        axes.plot(found["x"], found["y"], **looks)
+        axes.plot(
+            found["x"], found["y"], color=colour, marker="o", markeredgewidth=0, label=entry.label
+        )
         style.band(axes, found, colour)
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
     axes.set(xlim=(0, None), xlabel="training epoch")

@@ -129,8 +129,9 @@ def numbers(data: Data) -> list[pd.DataFrame]:
         mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
         errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
-            last = pd.Series({seed: getattr(errors[seed], name) for seed in errors}, dtype=float)
-            last = last.dropna()
+            last = pd.Series(
+                {seed: getattr(one, name) for seed, one in errors.items()}, dtype=float
+            ).dropna()
             found.append(style.points(panel, entry.label, last.index, [math.nan] * len(last), last))
     return found
 
@@ -166,8 +167,9 @@ def faster(data: Data) -> list[records.Comparison]:
     for encoder, entry in product(data.of_kind("encoder"), data.of_kind(*FACTORED)):
         epochs, resolution = saturation.later(_times(entry, share), _times(encoder, share))
         label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
-        rule = dict(resolution=resolution, deviations=records.STRICT)
-        found.append(records.over_seeds(label, epochs, **rule))
+        found.append(
+            records.over_seeds(label, epochs, resolution=resolution, deviations=records.STRICT)
+        )
     return found
 
 

@@ -65,8 +65,9 @@ def draw(axes, drawn: pd.DataFrame) -> None:
         if len(one):
             style.dots(axes, one["x"], one["y"], label=label, **look)
     axes.legend(loc="lower right")
-    looks = dict(color="0.7", linewidth=0.8, linestyle="--", gid="guide")
-    axes.axline(*zip(ends, ends, strict=True), **looks)
+    axes.axline(
+        *zip(ends, ends, strict=True), color="0.7", linewidth=0.8, linestyle="--", gid="guide"
+    )
     axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
     axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
     for axis in (axes.xaxis, axes.yaxis):

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from manybody import models
 from manybody.io import tables
 from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
@@ -52,12 +53,11 @@ def difference(
     value, by_student, students = mean(late.times - early.times)
     resampled = late.resampled.mean(axis=1) - early.resampled.mean(axis=1)
     by_chain = float(resampled.std(ddof=1))
-    half = math.hypot(
+    half = slack + math.hypot(
         records.margin(by_student, students),
         records.margin(by_chain, min(late.chains, early.chains)),
     )
     error = math.hypot(by_student if students > 1 else 0.0, by_chain)
-    half += slack
     return records.Comparison(label, value, error, region, half=half, unusable=unusable)
 
 
@@ -134,6 +134,6 @@ def claim(id: str, compared: Sequence[records.Comparison], scope: str) -> record
 def clone_label(document: dict) -> str:
     """`n = 2, order 3, rank 160, from noise`."""
     made = document["generator"]
-    text = labels.target(document, rank=labels.bounded(made["description"]))
+    text = labels.target(document, rank=models.about(made["description"]).bounded)
     text = text.partition(", stopped at")[0] + ("" if made["last"] else ", stopped")
     return f"{text}, from noise" if document["chain_init"] == "unigram" else text

@@ -289,8 +289,7 @@ def draw(tables: Tables):
             end = dict(marker="v", linestyle="", markersize=5)
             panels["a"].plot(*rows[["x", "y"]].iloc[-1], color=looks["color"], **end)
             shown["falls"] = dict(label="generators still falling", color="0.3", **end)
-    label = r"score $-E/L$ (nats per position)"
-    panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
+    panels["b"].set(xscale="linear", xlabel="sweep", ylabel=r"score $-E/L$ (nats per position)")
     mixing = [
         (f"$\\hat R$ = {rows['y'].iloc[-1]:.2g}", rows["y"].iloc[-2], looks["color"])
         for rows, looks in tables.panels["b"]

@@ -192,8 +192,7 @@ def _falls(flow: Table) -> Iterator[records.Comparison]:
             yield records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET)
         elif flow.y("linear law", case)[-1] > SEEN:
             fall = losses[-1] - flow.y("best linear", case)[0]
-            label = f"{case}: last loss less the best linear one"
-            yield records.below(label, fall, 0.0, -QUIET)
+            yield records.below(f"{case}: last loss less the best linear one", fall, 0.0, -QUIET)
 
 
 @style.in_house_style
@@ -239,8 +238,7 @@ def draw(tables: style.Tables):
 def _label(axes, what: str, ends: list[tuple[str, float]]) -> None:
     """Numbers at the right ends of curves, and above them what they are."""
     style.label_right(axes, [(text, end, NO_CASE) for text, end in ends], 0.08)
-    place = dict(transform=axes.transAxes, va="bottom", fontsize=style.SMALL)
-    axes.text(1.06, 1.0, what, **place)
+    axes.text(1.06, 1.0, what, transform=axes.transAxes, va="bottom", fontsize=style.SMALL)
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -119,8 +119,7 @@ def draw_rows(
                 beside = 0.06 * (np.arange(len(runs)) - (len(runs) - 1) / 2)
                 heights = row + 0.25 * (k - middle) + beside
                 errors = style.factors(runs["y"], runs["y_err"]) if logs else runs["y_err"]
-                looks = dict(xerr=errors, color=COLOURS[k], mfc=face)
-                style.dots(axes, runs["y"], heights, **looks)
+                style.dots(axes, runs["y"], heights, xerr=errors, color=COLOURS[k], mfc=face)
         if row:
             axes.axhline(row - 0.5, color="0.9", linewidth=0.5, zorder=0, gid="guide")
     style.name_rows(axes, [name.replace(", ", ",\n").replace("M_k", "$M_k$") for name in names])
@@ -137,8 +136,7 @@ def draw_excesses(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -
     """The loss of logits cut at each order above that of all orders."""
     axes.axvline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
     draw_rows(axes, drawn, panel, names)
-    title = f"({panel}) loss of cut logits"
-    axes.set(xlabel="above that of all orders (nats)", title=title)
+    axes.set(xlabel="above that of all orders (nats)", title=f"({panel}) loss of cut logits")
 
 
 def legend(figure, orders: Sequence[int], cut: str, lines: Iterable[str]) -> None:

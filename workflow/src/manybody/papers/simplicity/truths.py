@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from manybody import models
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part, Text, different, key, refers
 from manybody.measure.half_times import Spectra
 from manybody.measure.intervals import mean
 from manybody.measure.saturation import SATURATION, Times, read_times
-from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import comparison, spectra, students
@@ -174,7 +174,7 @@ def student_of(
         one.label: [_step(name, losses, truth, distributions) for name in one.targets]
         for one in part.exact
     }
-    name = f"{labels.network(spectrum.about['description'])} on {spectrum.about['source']}"
+    name = f"{models.about(spectrum.about['description']).label} on {spectrum.about['source']}"
     return Student(name, series, range(1, len(part.exact[0].targets) + 1), spectrum)
 
 

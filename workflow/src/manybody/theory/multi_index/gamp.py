@@ -145,17 +145,13 @@ def plug_in_error(
     Given teacher and estimate, Z and omega are Gaussian with the covariance of their four rows.
     """
     rows = np.concatenate([teacher, estimate])
-    z = np.einsum("kl,nlt->nkt", _root(rows @ rows.T / rows.shape[1]), normals)
+    eigenvalues, U = np.linalg.eigh(rows @ rows.T / rows.shape[1])
+    root = U * np.sqrt(np.maximum(eigenvalues, 0))  # root root' is the covariance
+    z = np.einsum("kl,nlt->nkt", root, normals)
     given, found = (
         outputs(index(part, skip, activation), activation) for part in (z[:, :2], z[:, 2:])
     )
     return float(((given - found) ** 2).sum() / len(z))
-
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """R with R R' = covariance, which may be singular."""
-    eigenvalues, U = np.linalg.eigh(covariance)
-    return U * np.sqrt(np.maximum(eigenvalues, 0))
 
 
 # --- At D -> infinity ----------------------------------------------------------------------------
