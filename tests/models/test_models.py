@@ -60,12 +60,15 @@ def made(description, dtype=torch.float64, seed=3):
 
 
 def copies(kind):
-    """rows, positions: a share of each sequence's positions, all of them, or as they come."""
+    """rows, positions: a share of each sequence's positions, one less of the last; all of them; or
+    as they come."""
     if kind == "all":
         rows, positions = torch.meshgrid(torch.arange(BATCH), torch.arange(LENGTH), indexing="ij")
     elif kind == "share":
         rows = torch.arange(BATCH).repeat_interleave(2)
         positions = torch.tensor([0, 3, 1, 2, 6, 5, 4, 0, 3, 6])
+    elif kind == "short":
+        rows, positions = (part[:-1] for part in copies("share"))
     else:
         rows, positions = torch.tensor([4, 0, 0, 2, 4, 1]), torch.tensor([0, 3, 6, 2, 2, 5])
     return rows.flatten(), positions.flatten()
@@ -101,7 +104,7 @@ def compare(model, kind, tolerance):
         assert (one - other).norm() <= tolerance * size, name
 
 
-@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize("kind", ["all", "share", "short", "odd"])
 @pytest.mark.parametrize(
     ("rank", "sizes"),
     [
@@ -117,6 +120,19 @@ def test_factored_copies_equal_explicit_masking(layers, rank, sizes, kind):
     compare(made(description), kind, 1e-12)
     if "variant" not in sizes:
         compare(made(description, torch.float32), kind, 1e-5)
+
+
+@pytest.mark.parametrize(("kind", "taken"), [("share", BATCH), ("short", BATCH), ("odd", 6)])
+def test_each_sequence_is_taken_once_for_all_its_copies(kind, taken, monkeypatch):
+    model, (rows, positions), seen = made(factored_model(2)), copies(kind), []
+
+    def features(*given):
+        seen.append(len(given[1]))
+        return of_copies.features(*given)
+
+    monkeypatch.setattr(factored, "features_of_copies", features)
+    model.masked_features(tokens_of(), rows, positions)
+    assert seen == [taken]
 
 
 TUTORIAL = dict(positions="sinusoidal", head="mlp")

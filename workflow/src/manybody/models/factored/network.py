@@ -186,17 +186,21 @@ class Factored(Model):
         return logits if self.bias is None else logits + self.bias
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
-        """Layer 1 is computed once a sequence where each has as many copies, all adjacent."""
+        """Layer 1 is computed once a sequence where each has as many copies, all adjacent; the last
+        sequence may have fewer, as in a batch of copies that is no multiple of theirs."""
         self.check_tokens(tokens)
         sequences = torch.arange(len(tokens), device=rows.device)
-        each = len(rows) // max(1, len(tokens))
-        if each == 0 or not torch.equal(rows, sequences.repeat_interleave(each)):
+        each = -(-len(rows) // max(1, len(tokens)))
+        whole = sequences.repeat_interleave(each)
+        missing = len(whole) - len(rows)
+        if missing >= each or not torch.equal(rows, whole[: len(rows)]):
             return self._blocks(tokens[rows], positions[:, None]).flatten(0, 1)
-        positions = positions.view(-1, each)
+        # Copies that nobody asks for complete the last sequence.
+        positions = functional.pad(positions, (0, missing)).view(-1, each)
         if each == self.length:
             every = torch.arange(each, device=rows.device).expand_as(positions)
             positions = None if torch.equal(positions, every) else positions
-        return self._blocks(tokens, positions).flatten(0, 1)
+        return self._blocks(tokens, positions).flatten(0, 1)[: len(rows)]
 
     def all_masked_features(self, tokens: Tensor) -> Tensor:
         self.check_tokens(tokens)
