@@ -77,9 +77,8 @@ def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     def cost(rule, wildcards, gpu):
         return 3600 * PEAK * SHARES[rule] if gpu else 600.0
 
-    counted = SimpleNamespace(
-        config={"models": {"ranked": {"rank": None}}}, of=cost, start=lambda *_: START
-    )
+    known = {"models": {"ranked": {"rank": None}}, "clones": {"one": {"model": "ranked"}}}
+    counted = SimpleNamespace(config=known, of=cost, start=lambda *_: START)
 
     def asked(rule, gpus):
         return Asked(rule, {}, 2, 3000, gpus, set())
@@ -88,6 +87,8 @@ def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     assert price.price(asked("train_model", 2), counted).seconds == START + 1800
     ranked = asked("train_model", 1)._replace(wildcards={"model": "ranked"})
     assert price.price(ranked, counted).seconds == pytest.approx(START + 3600 * 0.38 / 0.13)
+    clone = asked("sample_clones", 1)._replace(wildcards={"clone": "one"})
+    assert price.price(clone, counted).seconds == pytest.approx(START + 3600 * 0.32 / 0.045)
     # without a GPU, and what does not use the one it is given: two threads share the work
     assert price.price(asked("train_model", 0), counted).seconds == START + 300
     assert price.price(asked("describe_clones", 1), counted).seconds == START + 300
@@ -263,7 +264,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
             raise probe.Unsized("sizes in a file")
         return (3600 - START) * (PEAK * SHARES[rule] if gpu else {"plot": 2}.get(rule, 1))
 
-    known = SimpleNamespace(config={"models": {}}, of=cost, start=lambda *_: START)
+    known = SimpleNamespace(config={"models": {}, "clones": {}}, of=cost, start=lambda *_: START)
 
     compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
     said = price.write(tmp_path, jobs, known, compute, 30.0)

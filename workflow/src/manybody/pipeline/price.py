@@ -22,7 +22,7 @@ SHARES = {
     "evaluate_model": 0.17,
     "measure_spectrum": 0.04,
 }
-OF_RANKS = dict.fromkeys(SHARES, 0.13) | {"sample_clones": 0.045}
+OF_RANKS = SHARES | {"train_model": 0.13, "sample_clones": 0.045}
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
@@ -57,7 +57,8 @@ def price(job: Asked, prices: Prices) -> Price:
         return Price(start, str(error))
     if not gpu:
         return Price(start + amount / job.threads)
-    ranked = "rank" in prices.config["models"].get(job.wildcards.get("model"), {})
+    named = prices.config["clones"].get(job.wildcards.get("clone"), job.wildcards)
+    ranked = "rank" in prices.config["models"].get(named.get("model"), {})
     rate = PEAK * (OF_RANKS if ranked else SHARES)[job.rule] * job.gpus
     return Price(start + amount / rate)
 
