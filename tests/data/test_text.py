@@ -245,10 +245,17 @@ def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_i
         assert list(text.read_rows(Path("texts.parquet"), None, progress)) == ["one", "two"]
 
 
-def test_the_line_of_a_table_that_is_no_json_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("looked", "said"),
+    [
+        (3, r", whose line 3, '{\"story\": \"two', is no JSON .*; mend or delete "),
+        (2, "; expected"),
+    ],
+)
+def test_the_line_of_a_table_that_is_no_json_is_named(looked, said, tmp_path, monkeypatch):
+    monkeypatch.setattr("manybody.data.given.LINES", looked)
     (tmp_path / "a.jsonl").write_text('{"story": "one"}\n\n{"story": "two\n{}\n')
-    said = r"a table as jsonl, whose line 3, '{\"story\": \"two', is no JSON .*; mend or delete "
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=f"a table as jsonl{said}"):
         list(text_files([str(tmp_path / "a.jsonl")], "files"))
 
 

@@ -66,6 +66,15 @@ def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch, least):
     assert probed.sampled(clone) == gpu.operations(6, 6 * (length - 1), head=False) + head
 
 
+def test_chains_of_factored_attention_cost_their_products_in_double_precision():
+    sizes = dict(layers=4, rank=4, length=6, vocabulary=400)
+    model = dict(architecture="factored", variant="exact", bias=True, **sizes)
+    clone = dict(sampler=None, energy="raw", chains=6, gauge="none", precision="float32")
+    # Of the first square 2 L d^3 + 2 L^2 d^2 for the one layer above; of both L^2 d^2 + L d^3.
+    products = 2 * 6 * 4**3 + 2 * 6**2 * 4**2 + 2 * (6**2 * 4**2 + 6 * 4**3)
+    assert Probe(model, gpu=True).sampled(clone) == 3 * 2 * 6 * products
+
+
 def test_draws_from_all_states_cost_the_search_for_their_distribution():
     sizes = dict(architecture="bert", vocabulary=2, layers=1, heads=1, width=8, mlp=8)
     clone = dict(sampler="enumerated", energy="norm", chains=6, gauge="none", precision="float32")

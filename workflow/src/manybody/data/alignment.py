@@ -291,9 +291,9 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         stops, letters = sum(map(len, letters)) - sum(map(len, ends)), ends
     rows = columns(letters, form)
     length = len(rows[0])
-    inserts = form == "a3m" or len(set(map(len, columns(ends, "a3m")))) == 1
     for name, row in zip(names, rows, strict=True):
         if len(row) != length:
+            inserts = form == "a3m" or len(set(map(len, columns(ends, "a3m")))) == 1
             raise SourceError(
                 f"{path}: record {name} has {len(row)} columns, the first record has {length}; "
                 f"they part at column {min(len(row), length) + 1}. Align it to the others or leave "

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from manybody.data import SourceError
@@ -36,6 +37,7 @@ STARTS = {
     b"{\\rtf": ("a document in RTF", PLAIN),
     b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
 }
+LINES = 100_000  # of JSON, at most, among which one that is broken is looked for
 # Tables that are read by column: how they begin, and how their names end
 TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
 ENDINGS = {".parquet": ["Parquet"], ".feather": ["Arrow"], ".arrow": ["Arrow", "Arrow stream"]}
@@ -170,9 +172,9 @@ def _check_start(path: Path, key: str) -> None:
 
 
 def _broken(path: Path) -> str:
-    """What is wrong with the first of its lines that is no JSON, if there is one."""
+    """What is wrong with the first line that is no JSON, if one of the first `LINES` is none."""
     with path.open(encoding="utf-8", errors="replace") as opened:
-        for number, line in enumerate(opened, start=1):
+        for number, line in enumerate(islice(opened, LINES), start=1):
             try:
                 json.loads(line.strip() or "{}")
             except ValueError as error:
