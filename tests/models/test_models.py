@@ -176,6 +176,14 @@ def test_start_scales_are_the_bounds_of_uniform_weights(heads):
             assert abs(deviation) < 5 * (0.8 / weights.numel()) ** 0.5
 
 
+@pytest.mark.parametrize("layers", [2, 4])
+def test_factored_logits_start_small_at_any_vocabulary(layers):
+    torch.manual_seed(3)
+    model = build(dict(architecture="factored", layers=layers, rank=30, vocabulary=6000, length=9))
+    tokens = torch.randint(6000, (3, 9), generator=torch.Generator().manual_seed(1))
+    assert model(tokens).std() < 0.5  # by the scale of 500 tokens four layers give 10
+
+
 @pytest.mark.parametrize("kind", ["all", "share"])
 @pytest.mark.parametrize("variant", ["exact", "paper"])
 @pytest.mark.parametrize("layers", [2, 3, 4])

@@ -72,7 +72,7 @@ def test_chains_of_factored_attention_cost_their_products_in_double_precision():
     clone = dict(sampler=None, energy="raw", chains=6, gauge="none", precision="float32")
     # Of the first square 2 L d^3 + 2 L^2 d^2 for the one layer above; of both L^2 d^2 + L d^3.
     products = 2 * 6 * 4**3 + 2 * 6**2 * 4**2 + 2 * (6**2 * 4**2 + 6 * 4**3)
-    assert Probe(model, gpu=True).sampled(clone) == 3 * 2 * 6 * products
+    assert Probe(model, gpu=True).sampled(clone) == 2 * 6 * products
 
 
 def test_draws_from_all_states_cost_the_search_for_their_distribution():
@@ -95,7 +95,7 @@ def test_gpu_time_is_the_operations_at_the_share_of_the_peak():
     assert price.price(asked("train_model", 1), counted).seconds == START + 3600
     assert price.price(asked("train_model", 2), counted).seconds == START + 1800
     ranked = asked("train_model", 1)._replace(wildcards={"model": "ranked"})
-    assert price.price(ranked, counted).seconds == pytest.approx(START + 3600 * 0.38 / 0.13)
+    assert price.price(ranked, counted).seconds == pytest.approx(START + 3600 * 0.38 / 0.15)
     clone = asked("sample_clones", 1)._replace(wildcards={"clone": "one"})
     assert price.price(clone, counted).seconds == pytest.approx(START + 3600 * 0.32 / 0.045)
     # without a GPU, and what does not use the one it is given: two threads share the work

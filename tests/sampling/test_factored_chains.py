@@ -66,7 +66,7 @@ def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     ratios, handle = whole.log_ratio(every, at, new)
     taken = torch.tensor([True, False, True, True, False])
     whole.accept(handle, taken)
-    monkeypatch.setattr(footprint, "PROPOSALS", 1)
+    monkeypatch.setitem(footprint.PROPOSALS, "cpu", 1)
     parts = open_chains(model, tokens)
     same, handle = parts.log_ratio(every, at, new)
     parts.accept(handle, taken)

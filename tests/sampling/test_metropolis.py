@@ -484,7 +484,8 @@ def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
     group = min(620, metropolis.group_size(model, kind))
     shared, each = bytes_needed(model, kind)
     # The work space of a GPU is larger than that of the meta device.
-    cuda = 2 * (footprint.COPIES["cuda"] - footprint.COPIES["cpu"]) if name == "bert" else 0
+    work = footprint.COPIES if name == "bert" else footprint.PROPOSALS
+    cuda = (2 if name == "bert" else 1) * (work["cuda"] - work["cpu"])
     assert shared + cuda + each < footprint.MEMORY
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)

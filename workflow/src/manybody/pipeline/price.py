@@ -22,7 +22,7 @@ SHARES = {
     "evaluate_model": 0.17,
     "measure_spectrum": 0.04,
 }
-OF_RANKS = SHARES | {"train_model": 0.13, "sample_clones": 0.045}
+OF_RANKS = SHARES | {"train_model": 0.15, "sample_clones": 0.045}
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 

@@ -14,7 +14,8 @@ MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that 
 # Bytes of activations of masked copies at once. On a CPU they stay near its caches: proposals of a
 # small BERT take up to 1.5 times as long with 256 MiB.
 COPIES = {"cpu": 16 << 20, "cuda": 4 << 30}
-PROPOSALS = 1 << 28  # bytes of work space that one batch of proposals may take
+# Bytes of work space that one batch of proposals may take: a GPU is full with a few of four layers.
+PROPOSALS = {"cpu": 1 << 28, "cuda": 4 << 30}
 TABLES = 1 << 30  # that tables over tokens may take
 DOUBLE, SINGLE = 8, 4
 # MB of an interpreter with torch and compiled loops, and what its allocator keeps: with 620 chains
@@ -142,7 +143,7 @@ def incremental_bytes(
     shared = DOUBLE * 2 * (layers - 1) * length**3
     # Of a squared layer one d x d x d table to every layer above.
     shared += DOUBLE * (layers - 2) * (layers - 1) // 2 * rank**3
-    shared += max(PROPOSALS, proposal_bytes(sizes, energy))
+    shared += max(PROPOSALS.get(device, PROPOSALS["cpu"]), proposal_bytes(sizes, energy))
     if chosen == "any_depth":
         shared += DOUBLE * vocabulary**2 + (pair_bytes(sizes) if has_pairs(sizes) else 0)
     else:

@@ -44,7 +44,7 @@ class DeepChains:
         self.parameters, self.tokens, self.energy_name = parameters, tokens.clone(), energy
         self.full_batches = parameters.layers > 2 or energy == "norm"
         each = footprint.proposal_bytes(parameters, energy)
-        self.at_once = max(1, footprint.PROPOSALS // each)
+        self.at_once = max(1, footprint.PROPOSALS[tokens.device.type] // each)
         single = parameters.in_own_precision()
         self.head = single.left[-1], single.bias
         # The squares of squares of more layers would lose digits move by move.

@@ -127,7 +127,7 @@ class OrderChains:
     def _parts(self) -> list[slice]:
         """Chains whose rows of all tables fit into the cache of a processor."""
         (count, length), vocabulary = self.tokens.shape, len(self._g)
-        step = max(1, BATCH // (8 * length * vocabulary))
+        step = max(1, BATCH["cpu"] // (8 * length * vocabulary))
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def orders(self) -> Tensor:

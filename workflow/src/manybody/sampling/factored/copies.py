@@ -16,8 +16,9 @@ from manybody.models.linear import linear
 from manybody.sampling.footprint import Sizes
 from manybody.sampling.masked import MaskedChains
 
-BATCH = 2**20
-"""Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
+BATCH = {"cpu": 2**20, "cuda": 2**29}
+"""Bytes of one array of copies at a time: as much as stays in the cache of a processor, or fills a
+GPU."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def copies_at_once(parameters: Parameters) -> int:
-    each = parameters.left[0].element_size() * parameters.length * parameters.vocabulary
-    return max(1, BATCH // each)
+    weight = parameters.left[0]
+    each = weight.element_size() * parameters.length * parameters.vocabulary
+    return max(1, BATCH[weight.device.type] // each)
 
 
 @torch.no_grad()
