@@ -53,7 +53,6 @@ theory_module = run.globals["models"].theory_module
 sizes = {source: sources.sizes_of(source) for source in config["sources"]}
 modules = {source: sources.module(source) for source in config["sources"]}
 modules |= {f"theory/{name}": theory_module(name) for name in config["theory"]}
-# Probes tell their progress as jobs do.
-with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+with open(snakemake.log[0], "w", buffering=1) as log, redirect_stderr(log):
     said = write(Path(out), jobs, Prices(config, sizes, modules), config["compute"], start)
 print(said)

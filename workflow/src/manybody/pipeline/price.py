@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from manybody.io.atomic import atomic, write_json
+from manybody.io.progress import Progress, only_in_notebooks
 from manybody.pipeline.advice import table
 from manybody.pipeline.probe import Prices, Unsized
 from manybody.pipeline.schedule import makespan, tails
@@ -140,7 +141,12 @@ def write(
 ) -> str:
     """Writes `price.csv` and the seconds of each job, by which a run says how long it will take;
     returns both tables as text. start: as of `walls`."""
-    found = {name: price(job, prices) for name, job in jobs.items()}
+    found = {}
+    with Progress(len(jobs), "jobs", "price") as progress:
+        for name, job in jobs.items():
+            # Probes tell their progress as jobs do.
+            found[name] = only_in_notebooks(price, job, prices)
+            progress.update(1)
     made = stages(jobs, found)
     results.mkdir(parents=True, exist_ok=True)
     with atomic(results / "price.csv") as temporary:
