@@ -152,8 +152,7 @@ def write(
     with atomic(results / "price.csv") as temporary:
         made.to_csv(temporary, index=False, float_format="%.4g")
     write_json(results / PRICED, {k: one.seconds for k, one in found.items() if not one.unsized})
-    shape = compute["cores"], compute["gpus"]
-    text = (made, walls(jobs, found, compute["nodes"], *shape, start))
+    text = (made, walls(jobs, found, compute["nodes"], compute["cores"], compute["gpus"], start))
     return "\n".join(table(list(one.columns), one.map(_shown).values.tolist()) for one in text)
 
 

@@ -253,8 +253,7 @@ class Square:
         copy that masks the changed position, `masked` (n,), never changes.
         """
         both = u.mul(2.0).add_(delta)
-        weighted = self.outer[:, :, None] * delta
-        products = (weighted.mT @ both).flatten(2)
+        products = ((self.outer[:, :, None] * delta).mT @ both).flatten(2)
         read = self._between(both, delta, masked, vectors) if self.targets else None
         return read, products @ self.to_output
 
