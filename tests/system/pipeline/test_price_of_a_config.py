@@ -23,4 +23,6 @@ def test_every_job_of_smoke_has_a_price_and_nothing_is_made(tmp_path):
     assert rows["collect_corpus"]["not_priced"] == "sizes in a file"
     seconds = json.loads((smoke.results / "price.json").read_text())
     assert all(0 < one < 3600 for one in seconds.values())
+    jobs = rows["all"]["jobs"]
+    assert f"price: {jobs}/{jobs} jobs (100%)" in (smoke.results / "logs/price.log").read_text()
     assert not (smoke.results / "sequences").exists()
