@@ -405,8 +405,9 @@ def read_text(path: Path) -> str:
         raise SourceError(
             f"{path} cannot be read: {error}; expected a text file, packed by gzip or not"
         ) from error
-    tar = raw[257:262] == b"ustar"
+    tar, table = raw[257:262] == b"ustar", raw[:4] == b"PAR1"
     what, fix = ("a tar archive", "unpack it (tar -xf)") if tar else given.binary(raw)
+    what, fix = ("a Parquet table", "write it as CSV") if table else (what, fix)
     if what:
         raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
     return decoded(raw)
