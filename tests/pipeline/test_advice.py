@@ -129,6 +129,10 @@ def test_what_is_suggested_is_a_config_that_repeats_what_it_holds_and_the_page_h
     page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
     assert "\nPassed over: notes.\n" in page
     assert " 3.00% stand verbatim in the training text, 2.00% but for at most 2 tokens, " in page
-    assert "; 31.2% of the training tokens are parts of a character" in page
+    assert "; 31.2% of the training tokens are parts of a character: a larger" in page
+    latin = found._replace(tokens=found.tokens | {"fragments": 1e-5})
+    assert "0.0% of the training tokens are parts of a character.\n" in advice.page(
+        "docs", latin, advised, {}
+    )
     assert "| `sources.docs.length` | 16 | 24 |" in page
     assert "| train_model | 2 | 2.0 |" in page

@@ -21,8 +21,11 @@ for number, source in enumerate(params.sources):
     text = advice.read(documents, sequences, *counts)
     made_from = (params.runs[source], params.clones[source])
     found = advice.suggestions(text, source, params.config, *made_from)
-    sizes = {source: {"vocabulary": text.vocabulary, "length": text.length}}
-    seconds = by_stage(params.config, sizes, *made_from)
+    # The command that is printed below the page is that with the suggestions.
+    sizes = {"vocabulary": text.vocabulary, "length": text.length}
+    sizes |= {a.path[-1]: a.suggested for a in found if a.path[0] == "sources"}
+    config = advice.overlay(found, params.config)
+    seconds = by_stage(config, {source: sizes}, *made_from)
     every += found
     pages.append(advice.page(source, text, found, seconds))
 write_text(snakemake.output.advice, "\n".join(pages))

@@ -214,8 +214,12 @@ def _about_text(text: Text) -> str:
         )
     tokens = (
         f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training; "
-        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character: a larger "
-        "`vocabulary` has tokens for more characters."
+        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character"
+        + (
+            ": a larger `vocabulary` has tokens for more."
+            if text.tokens["fragments"] > 5e-4
+            else "."
+        )
     )
     parts = filter(None, [said, text.passed_over, sentence(text.leaks), tokens])
     return "\n".join(["## The text\n", table(head, rows), *parts, ""])
@@ -245,8 +249,8 @@ def _about_keys(found: list[Advice]) -> str:
 def _about_time(seconds: dict[str, list[float]]) -> str:
     rows = [[stage, len(jobs), f"{sum(jobs) / 60:.1f}"] for stage, jobs in seconds.items()]
     said = (
-        "A rough estimate, by a few steps of each model on this machine and the steps, chains and "
-        "sequences of the jobs. Figures take seconds each.\n"
+        "A rough estimate with what is suggested, by a few steps of each model on this machine and "
+        "the steps, chains and sequences of the jobs. Figures take seconds each.\n"
     )
     return "\n".join(
         ["## What it takes\n", table(["stage", "jobs", "minutes of a core"], rows), said]

@@ -347,7 +347,7 @@ def check_positions(config: dict, length: int) -> None:
         raise Refusal(
             f"found a model of at most {most} positions, but the sequences have length "
             f"{length}, special tokens included; expected at most {most}; lower the "
-            f"length (of the source, or --length), or cut the sequences",
+            f"length (of the source, or `--length` of `manybody spectrum`), or cut the sequences",
             "weights",
         )
 
