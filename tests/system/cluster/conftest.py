@@ -86,6 +86,8 @@ class Checkout(Pipeline):
         """The artifacts of `targets` as this machine makes them alone; made once for all tests."""
         if targets not in LOCAL:
             alone = Pipeline(self.folder / "alone", self.overlay, scale=self.scale, root=self.root)
+            # The config names files of the tests by paths from the folder that it runs in.
+            (alone.folder / "tests").symlink_to(self.folder / "tests")
             alone.run(targets=targets)
             LOCAL[targets] = alone.artifacts()
         return LOCAL[targets]
