@@ -9,7 +9,7 @@ import pytest
 from Bio.SeqUtils import seq3
 from planted_pairs import planted
 
-from manybody.data import SourceError, alignment, family as families
+from manybody.data import SourceError, alignment, family as families, pair_formats
 from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
 from manybody.measure import contacts, family as measured, mutations
@@ -65,7 +65,7 @@ def test_scores_and_contacts_are_those_of_the_columns_of_the_file(rna, tmp_path)
     assert fifth["chance"] == 4 / pairs
     assert table.loc[12, "L/5"]["share"] == 1
 
-    measured.write_tables(found, tmp_path)
+    measured.write_tables(found, tmp_path, formats=True)
     listed = pd.read_csv(tmp_path / "contacts.csv")
     first = listed.iloc[0]
     letters = family.whole["aligned"]
@@ -75,6 +75,12 @@ def test_scores_and_contacts_are_those_of_the_columns_of_the_file(rna, tmp_path)
     rows = alignment.read(tmp_path / "family.fasta", "fasta")[1]
     assert rows == mutations.letters_of(family.tokens, family.about)
     assert "1 24 0 8 0." in (tmp_path / "contacts.rr").read_text()
+    model, matrix, others = (tmp_path / name for name in measured.FORMATS)
+    np.testing.assert_array_equal(pair_formats.read_model(model).couplings, found.model.couplings)
+    np.testing.assert_array_equal(pair_formats.read_matrix(matrix), np.nan_to_num(found.scores))
+    ranked = pair_formats.read_evcouplings(others, family.whole)
+    sites = listed.sort_values(["i", "j"], ignore_index=True)[ranked.columns]
+    pd.testing.assert_frame_equal(ranked, sites)
 
     record = measured.record(found)
     assert json.loads(json.dumps(record)) == record
@@ -192,16 +198,16 @@ def test_what_was_fitted_is_not_fitted_again(rna, fits, tmp_path, monkeypatch):
 
 def test_files_of_an_earlier_run_are_not_those_of_the_page(rna, tmp_path):
     folder = tmp_path / "out"
-    for occupancy, old in ((0, 2), (0.7, 1)):
+    for occupancy, old in ((0, 5), (0.7, 4)):
         family, truth = measured.opened(rna, None, occupancy=occupancy)
         found = measured.found_in(family, model_of(family, STEM), truth)
         measured.write_tables(found, folder)
         page.draw(found, folder)
-        for name in (page.EFFECTS, measured.ALL_COLUMNS):
+        for name in (page.EFFECTS, measured.ALL_COLUMNS, *measured.FORMATS):
             (folder / name).touch()
         text = page.write(folder, measured.record(found), "made").read_text()
         assert text.count("of an earlier run") == old
-    record = measured.record(found) | {"effects": ["50 %", "0.3"]}
+    record = measured.record(found) | {"effects": ["50 %", "0.3"], "formats": True}
     assert "of an earlier run" not in page.write(folder, record, "made").read_text()
 
 
@@ -240,14 +246,14 @@ def test_many_families_go_on_past_those_that_fail(rna, fits, tmp_path):
         for name, file in (("gone", "gone.fasta"), ("rna", "rna.sto"), ("bad", "bad.fasta"))
     ]
     reading = dict(form=None, alphabet=None, occupancy=0.7, coverage=0.5, identity=0.8)
-    options = dict(reading=reading, separation=None, models=False, held_out=False)
+    options = dict(reading=reading, separation=None, models=False, held_out=False, formats=True)
     out = tmp_path / "out"
     gone, good, bad = records = measured.fit_many(entries, out, options, "code")
     assert "no such file" in gone["failed"].lower() or "gone.fasta" in gone["failed"]
     assert "give `alphabet: protein`" in bad["failed"]
     assert (
         {*good["files"]}
-        == {*measured.TABLES}
+        == {*measured.TABLES, *measured.FORMATS}
         == {p.name for p in (out / "rna").glob("[!f]*")} | {"family.fasta"}
     )
     assert fits == [30] * 2  # the model's columns, and all
@@ -284,7 +290,7 @@ def test_long_fits_of_a_list_say_their_memory_and_their_progress(
     rna, fits, tmp_path, monkeypatch, capsys
 ):
     reading = dict(form=None, alphabet=None, occupancy=0.7, coverage=0.5, identity=0.8)
-    options = dict(reading=reading, separation=None, models=False, held_out=False)
+    options = dict(reading=reading, separation=None, models=False, held_out=False, formats=False)
     entry = dict(name="mine", file=str(rna), structure=None, effects=None, sequences=None)
     labels = []
     fit = pair_fit.fit

@@ -110,7 +110,7 @@ def add_family(commands) -> None:
         "--separation",
         type=_count,
         metavar="N",
-        help="least distance of the pairs, in columns (6 for proteins, 4 for RNA and DNA)",
+        help="least distance of pairs, in columns (6; RNA, DNA: 4)",
     )
     one.add_argument(
         "--boltzmann",
@@ -121,6 +121,11 @@ def add_family(commands) -> None:
         "--three-body",
         action="store_true",
         help="also say whether three-body terms predict held-out sequences better",
+    )
+    one.add_argument(
+        "--formats",
+        action="store_true",
+        help="also write files of adabmDCA, CCMpred and EVcouplings",
     )
     one.add_argument(
         "--threads", type=_count, metavar="N", help="threads of the fit (one for each core)"
@@ -157,6 +162,7 @@ def family(
     separation: int | None,
     boltzmann: bool,
     three_body: bool,
+    formats: bool,
     threads: int | None,
     out: Path | None,
     **reading,
@@ -179,7 +185,7 @@ def family(
     every = folder / measured.ALL_COLUMNS
     scored = measured.of_all_columns(found, model, every, threads, f"Fitting {name}")
     result = measured.found_in(found, model, truth, separation, scored)
-    measured.write_tables(result, folder)
+    measured.write_tables(result, folder, formats)
     page.draw(result, folder)
     asked = model, found.tokens, found.weights, effects, offset, folder / page.SCAN
     agreement = page.write_scan(*asked)
@@ -188,7 +194,7 @@ def family(
         parts.append(("New sequences", [measured.learned(found, model, folder, threads)], None))
     if three_body:
         parts.append(("Three-body terms", [measured.three_body(found, threads)], None))
-    record = measured.record(result) | {"effects": agreement}
+    record = measured.record(result) | {"effects": agreement, "formats": formats}
     print(page.write(folder, record, shlex.join(["manybody", *sys.argv[1:]]), parts))
     for sentence in (*measured.answers(record), *(said for _, [said], _ in parts[1:])):
         print(f"  {sentence}")

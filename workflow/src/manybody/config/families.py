@@ -32,6 +32,9 @@ class Families(Block):
         "true: a second fit, to four fifths, says what couplings are worth for the others.", False
     )
     models: bool = key("true: the model of each family is kept too.", False)
+    formats: bool = key(
+        "true: models and scores also in the formats of adabmDCA, CCMpred and EVcouplings.", False
+    )
     generate: Count = key(
         "New sequences of each family, from Boltzmann learning (minutes each); none by default.",
         None,
@@ -42,5 +45,5 @@ class Families(Block):
         """The options of `measure.family.fit_many`."""
         keys = ("alphabet", "occupancy", "coverage", "identity")
         reading = {key: getattr(self, key) for key in keys} | {"form": self.format}
-        own = {key: getattr(self, key) for key in ("separation", "held_out")}
+        own = {key: getattr(self, key) for key in ("separation", "held_out", "formats")}
         return own | dict(models=self.models or self.generate is not None, reading=reading)

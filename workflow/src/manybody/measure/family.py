@@ -18,7 +18,12 @@ import pandas as pd
 
 from manybody.data import SourceError, alignment
 from manybody.data.family import Family, depth, read
-from manybody.data.pair_formats import write_casp
+from manybody.data.pair_formats import (
+    write_adabmdca,
+    write_casp,
+    write_evcouplings,
+    write_matrix,
+)
 from manybody.data.pair_model import PairModel
 from manybody.io.atomic import (
     ArtifactError,
@@ -49,6 +54,7 @@ MODEL, RECORD = "model.safetensors", "family.json"
 ALL_COLUMNS = "all-columns.safetensors"  # the fit that scores pairs, where `MODEL` lacks columns
 LEARNED = "boltzmann"  # the folder in that of a family that has the model of Boltzmann learning
 TABLES = ("contacts.csv", "precision.csv", "contacts.rr", "family.fasta")
+FORMATS = ("adabmdca.dat", "ccmpred.mat", "evcouplings.csv")  # of other programs
 SHOWN = 5  # best pairs that are named
 
 
@@ -386,9 +392,14 @@ def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:
 # --- Files ---------------------------------------------------------------------------------------
 
 
-def write_tables(found: Found, folder: str | Path) -> None:
+def write_tables(found: Found, folder: str | Path, formats: bool = False) -> None:
     """Writes `TABLES` to a folder: the scores of all pairs with the names of the sites, how many
-    of the best are contacts, the scores as CASP's RR, and the sequences that were fitted."""
+    of the best are contacts, the scores as CASP's RR, and the sequences that were fitted.
+
+    With `formats` also `FORMATS`: the model's parameters for adabmDCA, its sites counted from 0,
+    and the scores for CCMpred (corrected, of all columns; 0 for columns without residues) and for
+    EVcouplings (before and after the correction, of sites that the reference record has).
+    """
     folder, family = Path(folder), found.family
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
     frame = pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
@@ -398,6 +409,10 @@ def write_tables(found: Found, folder: str | Path) -> None:
     write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)
     rows = zip(family.names, mutations.letters_of(family.tokens, family.about), strict=True)
     write_text(folder / "family.fasta", "".join(f">{name}\n{row}\n" for name, row in rows))
+    if formats:
+        write_adabmdca(folder / "adabmdca.dat", found.model)
+        write_matrix(folder / "ccmpred.mat", np.nan_to_num(found.scores))
+        write_evcouplings(folder / "evcouplings.csv", frame, family.whole)
 
 
 def names_of(found: Found) -> list[str]:
@@ -471,9 +486,9 @@ def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) 
     """Fits families one after the other; returns the record of each.
 
     entries: `name`, `file`, and files or None under `structure`, `effects` and `sequences`. Each
-    family gets `folder`/name with `TABLES` and its record, and the model if options["models"] or
-    for the last two. What has a record of the same files, options and code is not fitted again.
-    Where a family cannot be fitted, its record says why under `failed`.
+    family gets `folder`/name with `TABLES` and its record, `FORMATS` if options["formats"], and the
+    model if options["models"] or for the last two. What has a record of the same files, options and
+    code is not fitted again. Where a family cannot be fitted, its record says why under `failed`.
     """
     records = []
     with Progress(len(entries), "families", "Fitting families") as progress:
@@ -484,7 +499,7 @@ def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) 
             except Exception as error:  # whatever is wrong with one, the others are fitted
                 if not isinstance(error, Refusal | OSError):
                     traceback.print_exc()
-                for name in (RECORD, MODEL, *TABLES):
+                for name in (RECORD, MODEL, *TABLES, *FORMATS):
                     (out / name).unlink(missing_ok=True)
                 records.append(
                     dict(
@@ -502,7 +517,8 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     digests = [sha256(path) if path.is_file() else "" for path in given]
     made = hashlib.sha256(to_json([digests, options, code]).encode()).hexdigest()
     models = (MODEL,) * bool(options["models"] or entry["effects"] or entry["sequences"])
-    if (kept := _recorded(out, made, TABLES + models)) is not None:
+    names = TABLES + models + FORMATS * options["formats"]
+    if (kept := _recorded(out, made, names)) is not None:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
     said, label = memory(family), ""
@@ -512,11 +528,11 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     model = fitted(family, out / MODEL if models else None, 1, label, options["held_out"])
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
-    write_tables(found, out)
+    write_tables(found, out, options["formats"])
     document = record(found) | dict(
         name=entry["name"],
         made=made,
-        files={name: sha256(out / name) for name in TABLES + models},
+        files={name: sha256(out / name) for name in names},
     )
     write_json(out / RECORD, document)
     return document

@@ -36,6 +36,9 @@ FILES = [
     ("family.fasta", "the sequences and columns that were fitted"),
     ("model.safetensors", "fields and couplings of the pair model, in nats"),
     (ALL_COLUMNS, "the same of all columns, of which the scores are"),
+    ("adabmdca.dat", "fields and couplings as adabmDCA reads them, sites from 0"),
+    ("ccmpred.mat", "the corrected scores as a matrix, of all columns, as CCMpred writes it"),
+    ("evcouplings.csv", "the scores in EVcouplings' form, by residues of the reference record"),
 ]
 STRIP = 60  # sites in a row of the map of mutations
 EXTREME = 99  # percentile of the sizes of changes from which colours are full
@@ -86,7 +89,8 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
         return stem and inline(Path(folder, f"{stem}.png"), MOST // (1 + len(parts)))
 
     sections = [(title, said, stem, picture(stem)) for title, said, stem in parts]
-    now = {EFFECTS: record.get("effects"), ALL_COLUMNS: record["left_out"]["columns"]}
+    now = dict.fromkeys(measured.FORMATS, record.get("formats"))
+    now |= {EFFECTS: record.get("effects"), ALL_COLUMNS: record["left_out"]["columns"]}
     files = [
         (name, said + ", of an earlier run" * (not now.get(name, True)))
         for name, said in FILES
