@@ -140,6 +140,16 @@ def test_costs_are_in_proportion_to_the_counted_work(unit):
     assert of("make_figure", tiny, paper="potts", figure="fig2") == 0
 
 
+def test_runs_are_solved_by_equations_in_double_precision(unit):
+    """Those of models that have an equation, on the validation sequences of their source."""
+    made = config()
+    made["models"]["solved"] = made["models"]["tiny"] | {"layers": 1, "bias": False}
+    runs = [("spins", "solved", 0), ("spins", "solved", 1), ("spins", "tiny", 0)]
+    figures = SimpleNamespace(keys=lambda *_: [SimpleNamespace(runs=runs)])
+    asked = {"paper": "potts", "figure": "fig2"}
+    assert Prices(made, SIZES, {}, figures).of("evaluate_equations", asked) == 2 * 200 * 0.25 / 1000
+
+
 def test_a_large_fixed_part_is_told_from_many_units(monkeypatch):
     """Four units of a hundredth beside a fixed second would be lost in the clock's noise."""
     sizes = []

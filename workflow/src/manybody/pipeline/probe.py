@@ -40,6 +40,8 @@ from manybody.models.objectives import (
     next_token_loss,
     sequence_sums,
 )
+from manybody.papers import inputs as needed
+from manybody.pipeline.figures import Figures
 from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws, unigram
@@ -265,10 +267,16 @@ class Probe:
 class Prices:
     """The cost of each job of a config. sizes: |V| and L of the sources, where they are known;
     modules: those that make the sequences of sources, and of a theory t as `theory/t`, which are
-    given so that no stage imports all kinds."""
+    given so that no stage imports all kinds; figures: which runs a figure solves by equations."""
 
-    def __init__(self, config: dict, sizes: dict[str, dict], modules: dict[str, str]):
-        self.config, self.sizes, self.modules = config, sizes, modules
+    def __init__(
+        self,
+        config: dict,
+        sizes: dict[str, dict],
+        modules: dict[str, str],
+        figures: Figures | None = None,
+    ):
+        self.config, self.sizes, self.modules, self.figures = config, sizes, modules, figures
         self.known: dict[str, float] = {}
         self.probe = lru_cache(4)(lambda description, gpu: Probe(json.loads(description), gpu))
 
@@ -372,6 +380,14 @@ class Prices:
         _, cost = self._model(entry["source"], entry["model"], gpu)
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
         return checkpoints * sum(counts) * cost("tested", entry["positions"])
+
+    def _evaluate_equations(self, gpu: bool, paper: str, figure: str) -> float:
+        """Every position of each validation sequence is masked in turn, in double precision, which
+        takes twice as long."""
+        (asked,) = self.figures.keys(needed.Equations, [(paper, figure)])
+        count = self.config["sources"][asked.runs[0][0]]["sequences"]["validation"]
+        solved = [run for run in asked.runs if models.about(self.config["models"][run[1]]).equation]
+        return sum(2 * count * self._model(*run[:2], gpu)[1]("tested", "all") for run in solved)
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
         """On a GPU of passes alone: the share of its peak is that of whole spectra."""
