@@ -147,7 +147,7 @@ def test_runs_are_solved_by_equations_in_double_precision(unit):
     runs = [("spins", "solved", 0), ("spins", "solved", 1), ("spins", "tiny", 0)]
     figures = SimpleNamespace(keys=lambda *_: [SimpleNamespace(runs=runs)])
     asked = {"paper": "potts", "figure": "fig2"}
-    assert Prices(made, SIZES, {}, figures).of("evaluate_equations", asked) == 2 * 200 * 0.25 / 1000
+    assert Prices(made, SIZES, {}, figures).of("evaluate_equations", asked) == 200 * 0.25 / 1000
 
 
 def test_a_large_fixed_part_is_told_from_many_units(monkeypatch):

@@ -166,6 +166,11 @@ class Probe:
 
         return self.up_to(MANY, ready) / MANY
 
+    def solved(self) -> float:
+        """The losses of a sequence, all positions masked in turn, in double precision."""
+        exact = deepcopy(self.model).double()
+        return self.up_to(MANY, lambda n: partial(sequence_sums, exact, self.tensor(n))) / MANY
+
     def passes(self) -> float:
         """A forward pass: of a masked copy, or of a sequence of a causal model."""
 
@@ -382,12 +387,11 @@ class Prices:
         return checkpoints * sum(counts) * cost("tested", entry["positions"])
 
     def _evaluate_equations(self, gpu: bool, paper: str, figure: str) -> float:
-        """Every position of each validation sequence is masked in turn, in double precision, which
-        takes twice as long."""
+        """Every position of each validation sequence is masked in turn."""
         (asked,) = self.figures.keys(needed.Equations, [(paper, figure)])
         count = self.config["sources"][asked.runs[0][0]]["sequences"]["validation"]
         solved = [run for run in asked.runs if models.about(self.config["models"][run[1]]).equation]
-        return sum(2 * count * self._model(*run[:2], gpu)[1]("tested", "all") for run in solved)
+        return sum(count * self._model(*run[:2], gpu)[1]("solved") for run in solved)
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
         """On a GPU of passes alone: the share of its peak is that of whole spectra."""
