@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -361,8 +362,6 @@ def jacobian(
     A hidden folder beside it keeps what was measured until all is done. `Refusal` says what of the
     model or the sequence cannot be used.
     """
-    import shutil
-
     from manybody.measure import contacts, jacobian as measure, known_contacts
     from manybody.report import family as page
 
@@ -514,8 +513,6 @@ def add_example(commands) -> None:
 
 def example(folder: Path) -> None:
     """Copies the example files to a folder; an `OSError` says that it is there."""
-    import shutil
-
     shutil.copytree(Path(__file__).with_name("example"), folder)
     quoted = shlex.quote(str(folder))
     print(

@@ -179,6 +179,8 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
         logs = hamiltonian.log_conditionals(tokens)
         true = -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
         losses = dict(own=mean_and_error(cut.masked_losses(tokens)), planted=mean_and_error(true))
-        about = dict(source=name, split=split, losses=losses)
-        about |= {key: source[key] for key in ("at", "kept", "seed")} | {"of": source["source"]}
+        about = dict(
+            source=name, split=split, losses=losses,
+            at=source["at"], kept=source["kept"], seed=source["seed"], of=source["source"],
+        )  # fmt: skip
         sequences.write(out[split], tokens, hamiltonian.vocabulary, about)

@@ -40,8 +40,10 @@ def unfilled_weights():
     from torch.overrides import TorchFunctionMode
 
     # What keeps a tensor's shape where the other arguments are numbers
-    unshaped = {"mul", "div", "sub", "__mul__", "__rmul__", "__truediv__", "__sub__"}
-    unshaped |= {"uniform_", "normal_", "zero_", "fill_", "kaiming_uniform_"}
+    unshaped = {
+        "mul", "div", "sub", "__mul__", "__rmul__", "__truediv__", "__sub__",
+        "uniform_", "normal_", "zero_", "fill_", "kaiming_uniform_",
+    }  # fmt: skip
 
     class UnfilledWeights(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

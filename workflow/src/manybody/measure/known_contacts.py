@@ -298,8 +298,10 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             "in columns 31 to 54, or _atom_site of mmCIF)"
         )
     models, lost = len({atom.model for atom in atoms}), len(given) - len(atoms)
-    said = [f"the first of {models} models is used"] * (models > 1)
-    said += [f"atoms passed over whose coordinates are no numbers: {lost}"] * (lost > 0)
+    said = [
+        *[f"the first of {models} models is used"] * (models > 1),
+        *[f"atoms passed over whose coordinates are no numbers: {lost}"] * (lost > 0),
+    ]
     parts: dict[str, list[list[Atom]]] = {}
     latest: dict[tuple[str, str], list[Atom]] = {}
     for atom in (atom for atom in atoms if atom.model == atoms[0].model):

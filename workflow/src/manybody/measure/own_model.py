@@ -104,8 +104,10 @@ def measured(
                     ),
                 )
         table, about = SPECTRA.read(kept)
-        passed = [f"passed over: {said}" for said in series.checkpoints(whole)[1]]
-        passed += Sequences.open(sequences).about.get("said", [])
+        passed = [
+            *(f"passed over: {said}" for said in series.checkpoints(whole)[1]),
+            *Sequences.open(sequences).about.get("said", []),
+        ]
         yield table, about | {"spectrum": whole.name, "entry": entry}, passed
         shutil.rmtree(parts)
 

@@ -513,10 +513,12 @@ def summary(
         floor = blocks.floor(error, rows["draw"].to_numpy()[which], which, terms)
         asked = first * mean[0] if k == 1 else higher * total[0]
         least = max(3 * error, ROUNDING * total[0])
-        known = dict(quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked)
-        known |= dict(share=share[0], share_se=blocks.error(share), draws=draws)
-        known |= dict(forwards=draws * forwards_of(largest, degree)[drawn], reached=error <= asked)
-        known["state"] = "upper bound" if mean[0] < least else "measured"
+        known = dict(
+            quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked,
+            share=share[0], share_se=blocks.error(share), draws=draws,
+            forwards=draws * forwards_of(largest, degree)[drawn], reached=error <= asked,
+            state="upper bound" if mean[0] < least else "measured",
+        )  # fmt: skip
         if quantity == "M":
             known["replicates"] = mean[0] + (mean[1:] - mean[0]) * blocks.stretch
         results.append(known)

@@ -198,11 +198,15 @@ def _about_text(text: Text) -> str:
     rows = []
     for split, count in text.words.items():
         blocks = text.blocks[split]
-        numbers = (count["documents"], count["characters"], blocks * text.length, blocks)
-        numbers += (count["words"], count["types"])
+        numbers = (
+            count["documents"], count["characters"], blocks * text.length, blocks,
+            count["words"], count["types"],
+        )  # fmt: skip
         rows.append([split, *(f"{number:,}" for number in numbers), f"{count['new']:.1%}"])
-    head = ["split", "documents", "characters", "tokens", f"blocks of {text.length}", "words"]
-    head += ["different words", "not in train"]
+    head = [
+        "split", "documents", "characters", "tokens", f"blocks of {text.length}", "words",
+        "different words", "not in train",
+    ]  # fmt: skip
     repeated = text.deduplicated
     said = "Repeated text was not looked for (`deduplicate: false`)."
     if repeated:

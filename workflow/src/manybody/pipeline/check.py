@@ -32,8 +32,10 @@ ONE_OF = {  # entries of a block, in messages
     "models": "a model",
     "evaluations": "an evaluation",
 }
-NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
-NAMED += ("families",)
+NAMED = (
+    "corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves",
+    "families",
+)  # fmt: skip
 
 
 class Config(Block):

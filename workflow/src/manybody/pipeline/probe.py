@@ -351,8 +351,10 @@ class Prices:
         if recipe["optimizer"]["name"] == "lbfgs":
             raise Unsized("iterations until a fit is flat")
         same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "together")}
-        same |= {"clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0}
-        same |= {"schedule": "constant", "steps": 1}
+        same |= {
+            "clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0, "schedule": "constant",
+            "steps": 1,
+        }  # fmt: skip
         shaped = {
             "name": recipe["optimizer"]["name"],
             "weight_decay": 0.0,

@@ -368,8 +368,7 @@ class _CloneFiles:
         sequences.write(self.out / "starts.parquet", self.initial, self.vocabulary, starts)
         columns = trace(past.energies, past.same, past.accepted, past.changed, length)
         self._table("trace.parquet", columns)
-        names = ["starts.parquet", "trace.parquet"]
-        names += [self._file(n).name for n in self.saves]
+        names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
         if tokenizer is not None:
             with atomic(self.out / "samples.md") as temporary:
                 temporary.write_text(self._samples(tokenizer), encoding="utf-8")

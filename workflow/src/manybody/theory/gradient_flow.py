@@ -295,8 +295,12 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     # Cases in which x_0 gains s (x.Q x - E x.Q x), each with its weight decay.
     product, squares = np.zeros((length, length)), np.eye(length) / length
     product[0, 1] = product[1, 0] = 0.5
-    gains = {"product": product, "product, decay": product, "squares": squares}
-    gains["minus squares"] = -squares
+    gains = {
+        "product": product,
+        "product, decay": product,
+        "squares": squares,
+        "minus squares": -squares,
+    }
     cases = {name: gaussian(joint, entry["skewness"] * Q) for name, Q in gains.items()}
     cases |= {"Gaussian": data, "Gaussian, sampled": sampled(drawn)}
     decays = {name: decay if name == "product, decay" else 0.0 for name in cases}

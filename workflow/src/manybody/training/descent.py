@@ -100,8 +100,13 @@ def _compare(steps, changes, gradient, scale, kept, length, part) -> np.ndarray:
     for k, row in enumerate(kept):
         step, change = steps[row, part], changes[row, part]
         weighted = change * scale[part]
-        pairs = [(step, changes[newest, part]), (steps[newest, part], change)]
-        pairs += [(weighted, changes[newest, part]), (step, gradient), (weighted, gradient)]
+        pairs = [
+            (step, changes[newest, part]),
+            (steps[newest, part], change),
+            (weighted, changes[newest, part]),
+            (step, gradient),
+            (weighted, gradient),
+        ]
         # By no library of matrices, which would start threads of its own.
         found[:, k] = [np.einsum("n,n", *pair) for pair in pairs]
     return found

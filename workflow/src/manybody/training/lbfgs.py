@@ -120,8 +120,11 @@ class FullFit:
         end = (found.iterations, found.passes, None if weights is None else torch.tensor(weights))
         rows = _rows(model, _tensor(self.train), self.validation, *end)
         sums = sequence_sums(model, self.validation)
-        about = {"data": self.fingerprints, "sequences": len(together)}
-        about["held_out"] = (sums.loss_sum / sums.predictions).tolist()
+        about = {
+            "data": self.fingerprints,
+            "sequences": len(together),
+            "held_out": (sums.loss_sum / sums.predictions).tolist(),
+        }
         model, _ = self._fitted(together, every, "all sequences")
         about["effective"] = float(len(together) if every is None else every.sum())
         _write_run(self.out, model, {**self.settings, **about}, rows)
@@ -188,8 +191,10 @@ class Fit:
         torch.manual_seed(initial_seed(self.settings, restart))
         self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
         vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
-        path = {"restart": restart, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
-        path["objective"] = None
+        path = {
+            "restart": restart, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0,
+            "objective": None,
+        }  # fmt: skip
         self._descend(path, ROUGH)
         self.restarts.append({key: path[key] for key in ("objective", "iterations")})
         if path["objective"] is not None and (

@@ -118,8 +118,12 @@ def _check_tokens(description, sequences, folder: Path, found: dict, origin: str
     about, size = sequences.about, sequences.vocabulary
     rows = layout.output_rows(description["config"]) or size
     theirs = about.get("special", {}).get("tokens") or about.get("made", {}).get("tokenizer")
-    beside = [folder, folder.parent, *folder.parent.glob("tokenizer-*")]
-    beside += [Path(said["folder"]) for said in found.values() if "folder" in said]
+    beside = [
+        folder,
+        folder.parent,
+        *folder.parent.glob("tokenizer-*"),
+        *(Path(said["folder"]) for said in found.values() if "folder" in said),
+    ]
     own = {said["tokens"]: path for path in beside if (said := own_tokenizer.described(path))}
     few = rows - size < PADDING and rows % MULTIPLE == 0
     fits = theirs in own if own and theirs else rows <= size or few

@@ -294,11 +294,11 @@ class Pretrained(Model):
                     )
                     + f"; expected all of them; {way}"
                 )
+            known = library.state_dict().keys()
             unused = [
                 name
                 for name in found["unexpected_keys"]
-                if OF_LAYER.search(name)
-                or f"{name.removesuffix('bias')}weight" in library.state_dict()
+                if OF_LAYER.search(name) or f"{name.removesuffix('bias')}weight" in known
             ]
             if unused:
                 raise layout.CheckpointError(
