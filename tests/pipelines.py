@@ -49,8 +49,10 @@ class Pipeline:
         for name, text in (("mine.yaml", self.overlay), ("more.yaml", overlay)):
             (self.folder / name).write_text(text or "{}")
             configs.append(name)
-        command = [self.python, "-m", "snakemake", "--snakefile", str(self.root / "Snakefile")]
-        command += [*self.where(cores), "--configfile", *configs, *arguments]
+        command = [
+            self.python, "-m", "snakemake", "--snakefile", str(self.root / "Snakefile"),
+            *self.where(cores), "--configfile", *configs, *arguments,
+        ]  # fmt: skip
         # To a file: a pipe would be kept open by jobs that outlive snakemake.
         with self.printed.open("w") as output:
             return subprocess.Popen(

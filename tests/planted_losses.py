@@ -147,8 +147,10 @@ def quality(seeds=(0,), steps=STEPS):
         "bert-test": run(BERT, "bert"),
         "wide-test": run(factored(2, 160), "n2-wide"),
     }
-    traces = {"n2": trace(6.6, 10.7), "n4-unigram": trace(6.6, 10.7)}
-    traces |= {"n4": trace(9.0, 13.3, seed=3), "bert": trace(9.6, 11.0, seed=3)}
+    traces = {
+        "n2": trace(6.6, 10.7), "n4-unigram": trace(6.6, 10.7), "n4": trace(9.0, 13.3, seed=3),
+        "bert": trace(9.6, 11.0, seed=3),
+    }  # fmt: skip
     return runs, {name: chains(name, table) for name, table in traces.items()}
 
 

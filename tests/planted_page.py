@@ -14,8 +14,10 @@ from manybody.report import document
 def clone(folder: Path, rhat=1.01, changed=0.95, samples=True) -> Path:
     """A clone of two sweeps, with passages whose text is markup."""
     folder.mkdir(parents=True)
-    trace = {"sweep": [0, 2], "score": [1.0, 2.0], "score_se": [0.1, 0.1], "changed": [0, changed]}
-    trace |= {"same": [0.5] * 2, "accepted": [0.25] * 2, "autocorrelation": [1.0] * 2}
+    trace = {
+        "sweep": [0, 2], "score": [1.0, 2.0], "score_se": [0.1, 0.1], "changed": [0, changed],
+        "same": [0.5] * 2, "accepted": [0.25] * 2, "autocorrelation": [1.0] * 2,
+    }  # fmt: skip
     pd.DataFrame(trace | {"effective_samples": [64.0] * 2, "rhat": [rhat] * 2}).to_parquet(
         folder / "trace.parquet"
     )

@@ -29,9 +29,11 @@ def drawn(step, order, value, se):
 
 
 def rows(step, quantity, order, value, se, **more):
-    found = dict(step=step, quantity=quantity, order=order, value=value, se=se, floor=0.0)
-    found |= dict(asked=0.0, share=value / 4, share_se=se / 4, draws=640, forwards=1920)
-    found |= dict(reached=True, state="measured", replicates=drawn(step, order, value, se))
+    found = dict(
+        step=step, quantity=quantity, order=order, value=value, se=se, floor=0.0, asked=0.0,
+        share=value / 4, share_se=se / 4, draws=640, forwards=1920, reached=True, state="measured",
+        replicates=drawn(step, order, value, se),
+    )  # fmt: skip
     return found | more
 
 

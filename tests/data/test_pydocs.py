@@ -166,8 +166,10 @@ def test_the_command_prints_the_lines_for_the_config(package):
 
 
 def test_the_digest_of_the_whole_corpus_is_checked(package, tmp_path):
-    corpus = {"kind": "pydocs", "packages": {package: pydocs.digest(KEPT)}, "sha256": "1" * 64}
-    corpus["split"] = {"train": 0.4, "validation": 0.3, "test": 0.3}
+    corpus = {
+        "kind": "pydocs", "packages": {package: pydocs.digest(KEPT)}, "sha256": "1" * 64,
+        "split": {"train": 0.4, "validation": 0.3, "test": 0.3},
+    }  # fmt: skip
     with pytest.raises(SourceError, match=f"sha256: the prose has sha256 .* expects {'1' * 64}"):
         collected(tmp_path, corpus)
     # One module is one group; of 4 documents some seeds leave a split empty.

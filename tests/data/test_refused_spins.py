@@ -164,8 +164,10 @@ def test_a_difference_of_four_standard_errors_is_refused(errors, refused):
     """The error of the sequences, and a colour so rare that it is expected at no site."""
     sites = MANY_BODY["sequences"]["train"] * MANY_BODY["length"]
     error = np.hypot(0.003, np.log(sites) / sites)
-    test = dict(cross_entropy=1.0, entropy=1.0 - errors * error, standard_error=0.003)
-    test["difference"] = errors * error
+    test = dict(
+        cross_entropy=1.0, entropy=1.0 - errors * error, standard_error=0.003,
+        difference=errors * error,
+    )  # fmt: skip
     if not refused:
         refuse_unequal(test, "train", MANY_BODY, "")
         return

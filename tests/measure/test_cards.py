@@ -36,8 +36,10 @@ CHAINED = {
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
 # What a clone does not have: all else is a value.
-NEVER = {**{name: {"agree"} for name in CHAINED}, "raw": set(), "noise": set()}
-NEVER["ancestral"] = {"agree", "rhat", "kept"}
+NEVER = {
+    **{name: {"agree"} for name in CHAINED}, "raw": set(), "noise": set(),
+    "ancestral": {"agree", "rhat", "kept"},
+}  # fmt: skip
 
 
 def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):

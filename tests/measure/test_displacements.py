@@ -22,8 +22,10 @@ def displacement_of(folder, start, later, seed=0, **description):
 def test_displacements_are_those_of_equation_6(tmp_path):
     # |A(t) - A(0)|^2 / L^2 = 1 and |V(t) - V(0)|^2 / |V|^2 = 4 are added, whatever L and |V|.
     start = {"attention.0": torch.zeros(2, 2), "left.0": torch.zeros(3, 3), "bias": torch.zeros(3)}
-    later = {"attention.0": torch.ones(2, 2), "left.0": torch.full((3, 3), 2.0)}
-    later["bias"] = torch.full((3,), 9.0)
+    later = {
+        "attention.0": torch.ones(2, 2), "left.0": torch.full((3, 3), 2.0),
+        "bias": torch.full((3,), 9.0),
+    }  # fmt: skip
     found = displacement_of(tmp_path / "run", start, later)
     assert found["step"].tolist() == [0, 200]
     assert found["value"].tolist() == pytest.approx([0.0, 5.0])

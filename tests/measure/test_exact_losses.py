@@ -45,8 +45,10 @@ def by_enumeration(probabilities, tokens):
 
 def test_losses_on_a_cut_are_those_of_the_whole_law(tmp_path, hamiltonian):
     hamiltonian.save(tmp_path / "h.safetensors", {})
-    source = dict(source="planted", at=2, kept="marginals", seed=0)
-    source["sequences"] = {"train": 2, "validation": 2, "test": 30}
+    source = dict(
+        source="planted", at=2, kept="marginals", seed=0,
+        sequences={"train": 2, "validation": 2, "test": 30},
+    )  # fmt: skip
     out = {split: tmp_path / f"{split}.parquet" for split in SPLITS}
     cut.make(source, "cut", [tmp_path / "h.safetensors"], out)
     targets = {"cut": (out["test"], 30), "part": (out["test"], 20)}
@@ -68,8 +70,10 @@ def test_losses_on_a_cut_are_those_of_the_whole_law(tmp_path, hamiltonian):
 def test_losses_on_a_filtered_tree_are_those_of_the_whole_tree(tmp_path):
     paths = {}
     for level in (0, 2):
-        source = dict(depth=2, level=level, vocabulary=3, rules={"deviation": 1.0}, seed=2)
-        source["sequences"] = {"train": 2, "validation": 2, "test": 25}
+        source = dict(
+            depth=2, level=level, vocabulary=3, rules={"deviation": 1.0}, seed=2,
+            sequences={"train": 2, "validation": 2, "test": 25},
+        )  # fmt: skip
         out = {split: tmp_path / f"{level}-{split}.parquet" for split in SPLITS}
         tree.make(source, f"tree-{level}", [], out)
         paths[level] = out["test"]

@@ -83,8 +83,10 @@ def tokens(count, seed):
 
 @pytest.fixture
 def trained(tmp_path):
-    data = {"train": SimpleNamespace(tokens=tokens(60, 0))}
-    data["validation"] = SimpleNamespace(tokens=tokens(20, 1))
+    data = {
+        "train": SimpleNamespace(tokens=tokens(60, 0)),
+        "validation": SimpleNamespace(tokens=tokens(20, 1)),
+    }
     sizes = {"vocabulary": VOCABULARY, "length": LENGTH}
     options = {"device": "cpu", "about": {"source": "counting", "model": "gru"}}
     return train({**GRU, **sizes}, RECIPE, data, tmp_path / "run", 3, 4, **options)

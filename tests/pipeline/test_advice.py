@@ -13,8 +13,10 @@ SPLITS = ("train", "validation", "test")
 
 def text(**changes):
     """A text with which the config is well, but for `changes`."""
-    counts = {"documents": 900, "characters": 4 * 10**6, "words": 7 * 10**5, "types": 20000}
-    counts |= {"new": 0.02, "markers": 0, "headings": 0}
+    counts = {
+        "documents": 900, "characters": 4 * 10**6, "words": 7 * 10**5, "types": 20000, "new": 0.02,
+        "markers": 0, "headings": 0,
+    }  # fmt: skip
     found = advice.Text(
         words={split: counts for split in SPLITS},
         tokens={"rare": 40, "unseen": 140, "fragments": 0.312},

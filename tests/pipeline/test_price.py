@@ -59,8 +59,10 @@ def test_operations_of_a_bert_are_those_of_the_formula(monkeypatch, least):
     probed, length = Probe(BERT, gpu=True), BERT["length"]
     assert probed.step(RECIPE) == 3 * gpu.operations(2, 2 * length)
     assert probed.tested("all") == gpu.operations(1000, 1000 * length) / 1000
-    clone = dict(sampler=None, energy="raw", chains=6, gauge="none")
-    clone |= dict(precision="float32", order="left-to-right")
+    clone = dict(
+        sampler=None, energy="raw", chains=6, gauge="none", precision="float32",
+        order="left-to-right",
+    )  # fmt: skip
     # the other positions of each chain, and the logits that a proposal is drawn from
     head = 2 * 6 * BERT["width"] * BERT["vocabulary"]
     assert probed.sampled(clone) == gpu.operations(6, 6 * (length - 1), head=False) + head

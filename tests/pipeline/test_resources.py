@@ -45,8 +45,10 @@ def test_an_architecture_has_no_recipe(demo):
 
 def test_each_model_is_trained_in_one_place_or_read():
     asked = models({"device": "cuda"})
-    places = [asked.trained_models(on_cpu=True), asked.trained_models(on_cpu=False)]
-    places += [asked.models_with("parameters"), asked.models_with("weights")]
+    places = [
+        asked.trained_models(on_cpu=True), asked.trained_models(on_cpu=False),
+        asked.models_with("parameters"), asked.models_with("weights"),
+    ]  # fmt: skip
     assert sorted(name for place in places for name in place) == sorted(asked.config["models"])
     assert "bert" in places[1]
     assert "many-body-true" in places[2]

@@ -88,9 +88,11 @@ def bugs_of(module: Path) -> list[dict]:
             start = begins[old.lineno - 1] + old.col_offset
             stop = begins[old.end_lineno - 1] + old.end_col_offset
             new = ast.unparse(changed)
-            bug = {"file": file, "line": old.lineno, "what": what, "start": start, "stop": stop}
-            bug |= {"old": source[start:stop].decode()}
-            bug |= {"new": new if isinstance(changed, ast.Constant) else f"({new})"}
+            bug = {
+                "file": file, "line": old.lineno, "what": what, "start": start, "stop": stop,
+                "old": source[start:stop].decode(),
+                "new": new if isinstance(changed, ast.Constant) else f"({new})",
+            }  # fmt: skip
             found.append(bug | {"text": lines[old.lineno - 1].decode().strip()})
     return found
 
@@ -101,8 +103,10 @@ def swaps_of(rules: Path) -> list[dict]:
     for block in re.finditer(r"^    input:\n((?:        .*\n)+)", source, re.MULTILINE):
         for one, other in pairwise(INPUT.finditer(block[1])):
             start, stop = block.start(1) + one.start(), block.start(1) + other.end()
-            bug = {"file": str(rules.relative_to(ROOT)), "what": "swapped inputs", "text": one[0]}
-            bug |= {"line": source.count("\n", 0, start) + 1, "old": source[start:stop]}
+            bug = {
+                "file": str(rules.relative_to(ROOT)), "what": "swapped inputs", "text": one[0],
+                "line": source.count("\n", 0, start) + 1, "old": source[start:stop],
+            }  # fmt: skip
             between = block[1][one.end() : other.start()]
             bug["new"] = f"        {one[1]}={other[2]},{between}        {other[1]}={one[2]},"
             offset = len(source[:start].encode())

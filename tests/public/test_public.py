@@ -286,8 +286,10 @@ def test_plots_draw_what_is_in_the_tables():
     i, j = scores["i"] - 1, scores["j"] - 1
     np.testing.assert_allclose(upper[i, j], scores["apc"])
     np.testing.assert_array_equal(marks.filled(-1) == 1, known)
-    rows = [("Var g", 0, 1.0, 0.1, "measured"), ("M", 1, 0.5, 0.1, "measured")]
-    rows += [("M", 2, 0.01, 0.005, "upper bound")]
+    rows = [
+        ("Var g", 0, 1.0, 0.1, "measured"), ("M", 1, 0.5, 0.1, "measured"),
+        ("M", 2, 0.01, 0.005, "upper bound"),
+    ]  # fmt: skip
     table = pd.DataFrame(rows, columns=["quantity", "order", "share", "share_se", "state"])
     assert mb.plot_spectrum(table, right, color="k", label="a model") is right
     drawn = {tuple(line.get_xydata()[0]): line.get_mfc() for line in right.lines}

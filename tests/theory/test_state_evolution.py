@@ -104,8 +104,10 @@ def test_an_identity_fails_where_its_largest_difference_is_no_noise(pairs, broke
 
 def test_fixed_points_of_layer_2_alone():
     """The specification's table; at .6 and .7 by plain Monte Carlo."""
-    known = {0.1: 0.248, 0.2: 0.295, 0.3: 0.335, 0.4: 0.371, 0.5: 0.407, 0.6: 0.4369, 0.7: 0.4734}
-    known |= {0.8: 0.516, 0.9: 0.578, 0.95: 0.649}
+    known = {
+        0.1: 0.248, 0.2: 0.295, 0.3: 0.335, 0.4: 0.371, 0.5: 0.407, 0.6: 0.4369, 0.7: 0.4734,
+        0.8: 0.516, 0.9: 0.578, 0.95: 0.649,
+    }  # fmt: skip
     curves = [single_layer(known, SETTING, draws(512, s), 0.1855, 0) for s in seeds(8)]
     values, errors = mean_error([curve.alphas[1:] for curve in curves])
     expected = np.array(list(known.values()))
@@ -155,8 +157,10 @@ def test_fixed_points_of_both_layers(regulariser, expected, tails):
 def test_tables_at_other_parameters_are_those_of_independent_samples(skip, regulariser):
     """By plain Monte Carlo, with the channel's averages alone in common; the iteration from above
     ends where the table is, and all identities hold."""
-    entry = {**ENTRY, "skip": skip, "regulariser": regulariser, "points": 256, "scrambles": 4}
-    entry |= dict(alphas=[0.15, 0.3, 0.5, 0.8, 1.3], side_information=1e5, threads=2)
+    entry = {
+        **ENTRY, "skip": skip, "regulariser": regulariser, "points": 256, "scrambles": 4,
+        "alphas": [0.15, 0.3, 0.5, 0.8, 1.3], "side_information": 1e5, "threads": 2,
+    }  # fmt: skip
     frame, about = se.compute(entry)
     assert "broken" not in about
     rows = frame.set_index(["quantity", "series", "x"]).sort_index()

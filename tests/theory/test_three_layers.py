@@ -256,8 +256,10 @@ def test_the_last_layer_alone_is_learned_at_the_landmarks(branches):
     _, _, curves = branches
     alphas = np.mean([alphas for _, alphas, _ in curves], axis=0)
     found = dict(zip(curves[0][0], alphas, strict=True))
-    wanted = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483, 0.8: 0.575, 0.9: 0.672}
-    wanted |= {0.95: 0.790, 0.98: 1.017}
+    wanted = {
+        0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483, 0.8: 0.575, 0.9: 0.672, 0.95: 0.790,
+        0.98: 1.017,
+    }  # fmt: skip
     assert [found[q] for q in wanted] == pytest.approx(list(wanted.values()), rel=0.03)
 
 

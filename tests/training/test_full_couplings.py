@@ -16,8 +16,9 @@ from manybody.models.stored import load_model
 from manybody.training import pair_fit
 from manybody.training.loop import train_files
 
-MODEL = dict(architecture="factored", layers=1, heads="full", rank=None, bias="site")
-MODEL["variant"] = "exact"
+MODEL = dict(
+    architecture="factored", layers=1, heads="full", rank=None, bias="site", variant="exact",
+)  # fmt: skip
 RECIPE = dict(
     objective="masked", masks="all", steps=100, restarts=1, validation=6, precision="float64",
     threads=1, sequence_weights="identity",

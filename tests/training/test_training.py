@@ -350,8 +350,10 @@ def test_each_seed_can_draw_its_own_start(tmp_path):
 
 def test_the_initial_matrices_have_a_factor_and_vectors_have_none(tmp_path):
     recipe = {"steps": 3, "checkpoints": {}}
-    bert = dict(architecture="bert", vocabulary=VOCABULARY, length=LENGTH, layers=1, heads=1)
-    bert |= dict(width=4, mlp=4)
+    bert = dict(
+        architecture="bert", vocabulary=VOCABULARY, length=LENGTH, layers=1, heads=1, width=4,
+        mlp=4,
+    )  # fmt: skip
     runs = [
         run(tmp_path / str(number), {**recipe, **more}, bert)
         for number, more in enumerate(({}, {"init_factor": 0.25}, {"together": True}))

@@ -19,8 +19,10 @@ from rattler import Subdir
 from rattler.index import index_fs
 
 # not the interpreter's own, or of no use to a workflow
-LEFT_OUT = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "tkinter"}
-LEFT_OUT |= {"turtledemo", "lib2to3", "ensurepip"}
+LEFT_OUT = {
+    "site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "tkinter",
+    "turtledemo", "lib2to3", "ensurepip",
+}  # fmt: skip
 
 
 class NoIndex(Exception):
@@ -95,8 +97,10 @@ def pip_package(channel: Path, release: str) -> None:
 
 def pack(channel, subdir, name, version, files, links, depends=(), entry_points=()):
     """Writes one package: `files` from paths by their names in it, `links` to other names."""
-    about = {"name": name, "version": version, "build": "0", "build_number": 0, "subdir": subdir}
-    about |= {"depends": list(depends), "timestamp": int(time.time() * 1000)}
+    about = {
+        "name": name, "version": version, "build": "0", "build_number": 0, "subdir": subdir,
+        "depends": list(depends), "timestamp": int(time.time() * 1000),
+    }  # fmt: skip
     held = []
     with tarfile.open(
         channel / subdir / f"{name}-{version}-0.tar.bz2", "w:bz2", compresslevel=1

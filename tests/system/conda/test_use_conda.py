@@ -67,9 +67,10 @@ MORE = (
 SPINS = ("sequences/spins/train.parquet",)
 # The scorecard waits for every figure, a benchmark for a quiet machine; no figure here follows the
 # layers of a model, asks for losses by equations or of a known law, for a clock, or shows clones.
-NOT_RUN = {"write_scorecard", "write_page", "benchmark_part"}
-NOT_RUN |= {"measure_displacements", "evaluate_equations", "evaluate_truth"}
-NOT_RUN |= {"describe_clones", "measure_clock"}
+NOT_RUN = {
+    "write_scorecard", "write_page", "benchmark_part", "measure_displacements",
+    "evaluate_equations", "evaluate_truth", "describe_clones", "measure_clock",
+}  # fmt: skip
 
 
 def pins(path: Path) -> dict[str, str]:

@@ -20,8 +20,10 @@ def test_file_names_are_not_executed_by_jobs(tmp_path):
     folder.mkdir()
     for name in names:
         (folder / name).write_text("".join(f"{name} document {i}\n" for i in range(40)))
-    corpus = {"kind": "file", "files": [f"{folder.name}/{name}" for name in names]}
-    corpus |= {"boundary": "line", "split": {"train": 0.8, "validation": 0.1, "test": 0.1}}
+    corpus = {
+        "kind": "file", "files": [f"{folder.name}/{name}" for name in names], "boundary": "line",
+        "split": {"train": 0.8, "validation": 0.1, "test": 0.1},
+    }  # fmt: skip
     overlay = yaml.safe_dump(
         {"corpora": {"letters": corpus}, "sources": {"docs": {"corpus": "letters"}}}
     )

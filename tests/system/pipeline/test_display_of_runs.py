@@ -118,8 +118,10 @@ def test_lines_where_there_is_no_terminal_and_the_end_of_a_log_once(tmp_path):
 
 def test_a_terminal_shows_jobs_and_the_time_left(tmp_path):
     ours, its = pty.openpty()
-    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2"]
-    command += ["--configfile", ROOT / "config" / "tiny.yaml"]
+    command = [
+        sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2",
+        "--configfile", ROOT / "config" / "tiny.yaml",
+    ]  # fmt: skip
     # the block is drawn once a second: a job of some seconds, on any machine
     command += ["--config", "theory={gradient-flow: {samples: 10000000}}", "--"]
     with subprocess.Popen(

@@ -72,8 +72,10 @@ class Machine:
 
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "MAKE", "MFLAGS"))}
-        own = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-        own |= {"PIP_FIND_LINKS": str(self.wheels), "PYTHONPATH": str(self.plugins)}
+        own = {
+            "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1",
+            "PIP_FIND_LINKS": str(self.wheels), "PYTHONPATH": str(self.plugins),
+        }  # fmt: skip
         return {k: v for k, v in kept.items() if k not in ("TORCH", "VENV", "LOCKS")} | own
 
     def start(self, *variables: str) -> subprocess.Popen:

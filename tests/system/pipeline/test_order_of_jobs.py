@@ -7,10 +7,14 @@ from snakemake.scheduling.milp import Scheduler, SchedulerSettings
 
 CORES = 2
 # Seconds of one core, about: of rules, and of the models that take longer to train than others
-SECONDS = {"train_model": 15, "train_model_on_cpu": 10, "sample_clones": 30, "evaluate_model": 30}
-SECONDS |= {"compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_hamiltonian": 30}
-MODELS = {"n2": 35, "n2-wide": 60, "n4": 160, "bert-generator": 100, "bert": 110, "gpt": 80}
-MODELS |= {"potts-encoder-1": 30, "potts-encoder-3": 110}
+SECONDS = {
+    "train_model": 15, "train_model_on_cpu": 10, "sample_clones": 30, "evaluate_model": 30,
+    "compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_hamiltonian": 30,
+}  # fmt: skip
+MODELS = {
+    "n2": 35, "n2-wide": 60, "n4": 160, "bert-generator": 100, "bert": 110, "gpt": 80,
+    "potts-encoder-1": 30, "potts-encoder-3": 110,
+}  # fmt: skip
 
 
 def seconds(job):

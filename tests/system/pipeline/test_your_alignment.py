@@ -64,8 +64,10 @@ def follow(folder, command: str) -> str:
     if name == "manybody":
         words = ["-c", "import sys; from manybody.command import main; sys.exit(main())", *words]
     else:
-        where = ["--snakefile", str(ROOT / "Snakefile")]
-        where += ["--workflow-profile", str(ROOT / "profiles" / "default")]
+        where = [
+            "--snakefile", str(ROOT / "Snakefile"),
+            "--workflow-profile", str(ROOT / "profiles" / "default"),
+        ]  # fmt: skip
         words = ["-m", "snakemake", *where, *("2" if word == "all" else word for word in words)]
     done = subprocess.run(
         [sys.executable, *words],
@@ -170,11 +172,15 @@ def test_many_families_one_of_which_is_not_there(tmp_path):
 
 def test_a_family_as_a_source_of_the_pipeline(tmp_path):
     split = dict(train=0.8, validation=0.1, test=0.1)
-    source = dict(kind="alignment", file="family.fasta", format="fasta", alphabet="rna")
-    source |= dict(identity=0.8, split=split, seed=0)
+    source = dict(
+        kind="alignment", file="family.fasta", format="fasta", alphabet="rna", identity=0.8,
+        split=split, seed=0,
+    )  # fmt: skip
     block = dict(source="family", model="family-map", seed=0, truth="family.cif")
-    config = dict(results="results/family", sources=dict(family=source))
-    config["figures"] = dict(potts=dict(contacts=block))
+    config = dict(
+        results="results/family", sources=dict(family=source),
+        figures=dict(potts=dict(contacts=block)),
+    )  # fmt: skip
     (tmp_path / "family.yaml").write_text(json.dumps(config))
     (tmp_path / "family.fasta").write_text(family())
     hairpin(tmp_path / "family.cif")
