@@ -156,8 +156,10 @@ def compared(
     for series, tokens in (("natural", natural[some]), ("generated", generated[:SHOWN])):
         along = axes[:, np.arange(tokens.shape[1]), tokens].sum(axis=2) - mean[:, None]
         near = np.sort(nearest(tokens, natural, itself=series == "natural"))
-        points.append(_points("components", series, *along))
-        points.append(_points("distances", series, near, np.arange(1, len(near) + 1) / len(near)))
+        points += [
+            _points("components", series, *along),
+            _points("distances", series, near, np.arange(1, len(near) + 1) / len(near)),
+        ]
     columns = ["statistic", "correlation", "halves", "slope", "number"]
     return pd.DataFrame(rows, columns=columns), pd.concat(points, ignore_index=True)
 

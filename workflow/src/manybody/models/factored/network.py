@@ -161,8 +161,7 @@ class Factored(Model):
             raise ValueError(f"{self.heads} heads have no one map; score their contacts instead")
         found = []
         for layer in range(self.layers):
-            found.append(("A", layer + 1, self.mixing(layer)))
-            found.append(("V", layer + 1, self.values(layer)))
+            found += [("A", layer + 1, self.mixing(layer)), ("V", layer + 1, self.values(layer))]
         return found
 
     def pair_parts(self) -> tuple[Tensor, Tensor, Tensor] | None:

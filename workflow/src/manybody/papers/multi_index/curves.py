@@ -175,8 +175,10 @@ def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.Da
     note = f", {channel(table.entry)}"
     for layer in layers:
         name = f"Q{layer}{layer}"
-        parts.append(named(table.get("overlap", name), name + note))
-        parts.append(named(table.get("overlap informed", name), name + note + INFORMED))
+        parts += [
+            named(table.get("overlap", name), name + note),
+            named(table.get("overlap informed", name), name + note + INFORMED),
+        ]
         start = threshold(table, layer)
         if start is not None and math.isfinite(start.value):
             parts.append(points(f"alpha_{layer}{note}", {start.value: 0.0}))

@@ -98,8 +98,10 @@ def tables_of(
         if panel == "a":
             drawn, paired = (one.end(one.first, "W", d) for one in (estimate, pairs))
             given = last, [drawn["share"]], drawn["share_se"]
-            parts.append(style.points("a", f"{name}, truth from draws", 0, *given))
-            parts.append(style.points("a", f"{name}, pairs", 0, last, [paired["share"]]))
+            parts += [
+                style.points("a", f"{name}, truth from draws", 0, *given),
+                style.points("a", f"{name}, pairs", 0, last, [paired["share"]]),
+            ]
         else:
             half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
             parts.append(style.points("b", f"{name}, half-time", first, [half], [height]))
