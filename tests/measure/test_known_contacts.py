@@ -28,7 +28,7 @@ def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
 
 
 def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
-    (tmp_path / "d.tsv").write_text("i\tj\tdistance\n1\t2\t7.9\n1\t3\t8.0\n4\t2\t3e1\n2\t3\t0\n")
+    (tmp_path / "d.tsv").write_text("i\tj\tdistance\n1\t2\t7.9\n1\t3\t8.0\n4\t2\t3e1\n2\t3\t.1\n")
     contacts, known, distances, _ = read_contacts(tmp_path / "d.tsv", 4)
     assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 2]]
     assert np.argwhere(np.triu(known)).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
@@ -50,6 +50,9 @@ def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
         ("1,2\n\n3,3\n", "line 3: '3,3', expected two different sites"),
         ("1,2,near\n", "line 1: '1,2,near', expected a distance in angstrom"),
         ("1,2,-1\n", "line 1: '1,2,-1', expected a distance"),
+        # Signs of distances that are not known
+        ("1,2,7\n1,3,0\n", "line 2: '1,3,0', expected a distance .*leave out pairs that are not"),
+        ("1,2,7\n1,3,999\n", "line 2: '1,3,999', expected a distance in angstrom, .*less than 999"),
         ("1,2,nan\n", "line 1: '1,2,nan', expected a distance"),
         ("# nothing\n", "lists no pair"),
     ],
@@ -81,6 +84,8 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
     [
         (CASP.format("PFRMAT RR\n", "2 4 0 8 .5\n1 5 0 8 .49\n"), [[2, 4]], 28, "header.*: 6"),
         (CASP.format("PFRMAT RR\n", "2 4 .97\n1 5 .1\n"), [[2, 4]], 28, "2 pairs listed, 1 of"),
+        (CASP.format("pfrmat rr\n", f"2 4 .9{' .1' * 10}\n1 5 .4{' .1' * 10}\nTER\n"), [[2, 4]], 28,
+         "header.*: 7; columns passed over: range_1, "),
         ("ACDEFGHI\n2 4 0 8.0 .97\n", [[2, 4]], 28, "sequence: 1"),
         (b"\xff\xfe" + "2 4\r".encode("utf-16-le"), [[2, 4]], 28, "not listed: not in contact"),
         (gzip.compress(b"2.0;4.0;\n", mtime=0), [[2, 4]], 28, "1 pairs"),
@@ -102,7 +107,11 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         ("8 dG = -1 name\n1 A 0 2 0 1\n2 C 1 3 4 2\n3 A 2 4 0 3\n4 G 3 5 2 4\n"
          + "".join(f"{n} A {n - 1} {n + 1} 0 {n}\n" for n in range(5, 9)), [[2, 4]], 28, "1 pairs"),
         ("i,j,contact\n2,4,1\n1,5,0\n", [[2, 4]], 28, "2 pairs listed, 1 of them"),
+        ("8 dG = -1 name\n1 A 0 2 0 1 0 0\n2 C 1 3 4 2 0 0\n3 A 2 4 0 3 0 0\n4 G 3 5 2 4 0 0\n"
+         + "".join(f"{n} A {n - 1} {n + 1} 0 {n} 0 0\n" for n in range(5, 9)), [[2, 4]], 28, "1 p"),
         ("i,j,dist_CB\n2,4,5.1\n1,5,12\n", [[2, 4]], 2, "not listed: unknown"),
+        ("i,j,seq_dist,p,CB_distance\n2,4,2,0,5.1\n1,5,4,1,12\n", [[2, 4]], 2, "seq_dist, p$"),
+        ("i,j,d\n2,4,9\n1,5,12\n4,2,7\n", [[2, 4]], 2, "several values.*nearest counts: 1$"),
     ],
 )  # fmt: skip
 def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
@@ -357,6 +366,7 @@ STRUCTURES = {
     "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "42 residues; 33 of"),
     "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
     "no coordinates": ([*WHOLE, WHOLE[0][:30] + "*" * 24], "whose coordinates are no.*: 1"),
+    "hydrogens of one name": ([h for t in WHOLE for h in (t, t[:12] + " H  " + t[16:])], "33 of"),
     "lower case": ([text.lower().replace("atom", "ATOM") for text in WHOLE], "33 of the 33"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
@@ -409,12 +419,14 @@ def test_an_mmcif_file_that_is_cut_is_said_to_be(tmp_path):
         read(tmp_path / "s.cif", about(PROTEIN), len(PROTEIN))
 
 
-def test_an_mmcif_file_needs_few_columns(tmp_path):
+def test_an_mmcif_file_needs_few_columns_and_its_first_block_counts(tmp_path):
     columns = "label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
-    head = ["data_x", "loop_", *(f"_atom_site.{name}" for name in columns.split())]
+    head = ["", "loop_", *(f"_atom_site.{name}" for name in columns.split())]
     rows = [
         f"CA {name} A {number} {' '.join(map(str, place))}"
         for number, (name, place) in enumerate(zip(NAMES, PLACES, strict=True), start=1)
     ]
-    distances, *_ = known_of([*head, *rows, "#"], tmp_path, name="no-ending")
+    blocks = ["data_empty", "data_x", *head, *rows, "#", "data_y", *head, *rows[::-1], "#"]
+    distances, _, said = known_of(blocks, tmp_path, name="no-ending")
+    assert said.startswith("the first of 2 models is used; ")
     np.testing.assert_allclose(distances[0, 1:], cdist(PLACES, PLACES)[0, 1:], atol=1e-4)

@@ -26,7 +26,9 @@ from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
 LIKELY = 0.5  # probability from which a predicted pair counts as a contact
-CASP = re.compile(r"(PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|END|ENDMDL)\b.*|[A-Za-z-]+")
+CASP = re.compile(
+    r"((?i:PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|TER|END|ENDMDL))\b.*|[A-Za-z-]+"
+)
 # Columns of a list of pairs, by how its lines look: i and j are sites, d a distance, p a
 # probability. A base is in files of RNA (bpseq, ct), where j is 0 if it is not paired.
 LAYOUTS = {
@@ -34,14 +36,25 @@ LAYOUTS = {
     r"\S+ [A-Za-z] \d+": "i base j",
     r"\S+ \S+ \S+": "i j d",
     r"\S+ \S+ \S+ \S+ \S+": "i j 0 8 p",
+    # CASP's RR since 2020, with the probabilities of ten ranges of distances
+    r"[1-9]\d* [1-9]\d*( \S+){11}": "i j p " + " ".join(f"range_{n}" for n in range(1, 11)),
     r"\S+ [A-Za-z]( \d+){4}": "i base before after j number",
+    r"\S+ [A-Za-z]( \d+){6}": "i base before after j number before_stacked after_stacked",
 }
-RANGES = {"d": "a distance in angstrom, 0 or more", "p": "a probability from 0 to 1"}
-MOST, NEAREST = 1e6, 2.0  # angstrom: no distance is more, and no table has only less
-# Names that a list gives to its column of distances or of probabilities.
-VALUES = dict.fromkeys(
-    ("d", "dist", "distance", "dist_cb", "dist_ca", "dist_min", "min_dist", "distance_cb"), "d"
-) | dict.fromkeys(("p", "prob", "probability", "contact"), "p")
+NEAREST = 2.0  # angstrom: no table of distances has only less
+# What values of pairs may be. Programs write 0, -1 or 999 for a distance that is not known.
+RANGES = {
+    "d": (
+        1e-6,
+        998.0,
+        "a distance in angstrom, more than 0 and less than 999; leave out pairs that are not known "
+        "(nan in a matrix)",
+    ),
+    "p": (0.0, 1.0, "a probability from 0 to 1"),
+    None: (0.0, 1.0, None),
+}
+# Names that a list gives to its column of distances or of probabilities, the first that fits.
+VALUES = {"d|dist|distance": "d", "(?!seq).*dist.*": "d", "p|prob|probability|contact": "p"}
 WIDTHS = (
     "2 columns (i, j) or 3 (i, j, distance), 5 of CASP's RR (i j 0 8 p), or a first line of names "
     "with i, j and d or p"
@@ -257,21 +270,26 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
 
 
 def _cif_atoms(text: str) -> Iterator[Atom]:
-    """Atoms of an mmCIF file; programs leave out columns, of which only places are needed."""
-    table = MMCIF2Dict(io.StringIO(text))
-    places = [table.get(f"_atom_site.Cartn_{axis}", []) for axis in "xyz"]
-    columns = [
-        next((table[name] for name in names if name in table), ["."] * len(places[0]))
-        for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
-    ]
-    if len({len(values) for values in (*places, *columns)}) > 1:
-        raise ValueError("its last atom lacks values")
-    for values, place in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
-        model, chain, number, code, residue, group, name, other, occupancy, element = values
-        yield Atom(
-            model, chain, number + code, residue.upper(), group == "HETATM", name.upper(),
-            other.strip(".?"), occupancy, element.strip(".?"), _place(place),
-        )  # fmt: skip
+    """Atoms of an mmCIF file; programs leave out columns, of which only places are needed. Further
+    blocks of data, of which PyMOL writes one for each object, are further models."""
+    blocks = re.split(r"^(?=data_\S*[ \t]*$)", text, flags=re.MULTILINE)
+    for number, block in enumerate(one for one in blocks if "_atom_site." in one):
+        table = MMCIF2Dict(io.StringIO(block))
+        places = [table.get(f"_atom_site.Cartn_{axis}", []) for axis in "xyz"]
+        columns = [
+            next((table[name] for name in names if name in table), ["."] * len(places[0]))
+            for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
+        ]
+        if len({len(values) for values in (*places, *columns)}) > 1:
+            raise ValueError("its last atom lacks values")
+        for values, place in zip(
+            zip(*columns, strict=True), zip(*places, strict=True), strict=True
+        ):
+            model, chain, site, code, residue, group, name, other, occupancy, element = values
+            yield Atom(
+                f"{number} {model}", chain, site + code, residue.upper(), group == "HETATM",
+                name.upper(), other.strip(".?"), occupancy, element.strip(".?"), _place(place),
+            )  # fmt: skip
 
 
 def _place(fields: Iterable[str]) -> np.ndarray:
@@ -306,9 +324,13 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
     latest: dict[tuple[str, str], list[Atom]] = {}
     for atom in (atom for atom in atoms if atom.model == atoms[0].model):
         same = latest.get((atom.chain, atom.site), [])
-        # Numbers may begin again in one chain: an atom that is there, or another residue.
+        # Numbers may begin again in one chain: an atom that is there, or another residue. Some
+        # programs call all hydrogens of a residue the same.
         if not same or any(
-            (one.residue, one.name, one.other) == (atom.residue, atom.name, atom.other)
+            (
+                (one.residue, one.name, one.other) == (atom.residue, atom.name, atom.other)
+                and not re.match(r"\d*[HD]", atom.name)
+            )
             or (not atom.other and one.residue != atom.residue)
             for one in same
         ):
@@ -443,8 +465,11 @@ def read_contacts(
     )
     rows = [(n, line, [one.strip("\"'") for one in fields]) for n, line, fields in split]
     rows = _pairs_of_matrix([row for row in rows if row[2] != [""]], length)
-    # Of CASP's RR some programs write no header, only the sequence and five columns.
-    casp = any(fields[:2] == ["PFRMAT", "RR"] or len(fields) == 5 for *_, fields in rows)
+    # Of CASP's RR some programs write no header, only the sequence and the columns.
+    casp = any(
+        [name.upper() for name in fields[:2]] == ["PFRMAT", "RR"] or len(fields) in (5, 13)
+        for *_, fields in rows
+    )
     left_out = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
     letters = "".join(row[2][0] for row in left_out if not CASP.fullmatch(" ".join(row[2]))[1])
     brackets = [row for row in rows if BRACKETS.fullmatch(row[1].split()[0])]
@@ -458,7 +483,8 @@ def read_contacts(
     if residues not in (0, length):
         raise SourceError(
             f"{path}: its sequence has {residues} residues, expected the {length} "
-            "columns of the alignment, which its sites would be; renumber the sites by them"
+            "columns of the alignment, which its sites would be; renumber the sites by them, and "
+            "leave one structure in the file"
         )
     for number, line, fields in rows:
         if len(fields) != len(names):
@@ -482,6 +508,7 @@ def read_contacts(
         raise SourceError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
     fits = table[["i", "j"]].isin(range(1, length + 1)).all(axis=1)
     given = table[value] if value else fits.astype(float)
+    least, most, expected = RANGES[value]
     checks = [
         (
             fits,
@@ -489,7 +516,7 @@ def read_contacts(
             "yours start at 0)",
         ),
         (table["i"] != table["j"], "two different sites"),
-        (given.between(0, MOST if value == "d" else 1), RANGES.get(value)),
+        (given.between(least, most), expected),
     ]
     own = dict(enumerate(record.upper().replace("U", "T"), start=1))
     checks += [
@@ -529,6 +556,8 @@ def read_contacts(
     for fits, expected in checks:
         if not fits.all():
             raise _unlike(path, *rows[fits.idxmin()][:2], expected)
+    pairs = np.sort(table[["i", "j"]].to_numpy(), axis=1)
+    unlike = int((given.groupby([*pairs.T]).nunique() > 1).sum())
     near = given < TOUCH if value == "d" else given >= LIKELY
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
@@ -552,6 +581,7 @@ def read_contacts(
     said = [
         f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact",
         f"pairs that are not listed: {'not in contact' if listing else 'unknown'}",
+        *[f"pairs with several values, of which the nearest counts: {unlike}"] * bool(unlike),
         *[f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out),
         *[f"columns passed over: {', '.join(left)}"] * bool(left),
     ]
@@ -567,8 +597,10 @@ def _named(rows: list[tuple], casp: bool, left_out: list[tuple]) -> tuple[list[t
     no names for rows that look like no list of pairs. `left_out` gets lines before the pairs."""
     first = [name.lower() for name in rows[0][2]] if rows else []
     if {"i", "j"} <= {*first}:
-        value = next((name for name in VALUES if name in first), None)
-        known = {value: VALUES.get(value), "i_id": "a_i", "j_id": "a_j"}  # of GREMLIN, as 1_M
+        values = (
+            (name, VALUES[one]) for one in VALUES for name in first if re.fullmatch(one, name)
+        )
+        known = dict([*values][:1], i_id="a_i", j_id="a_j")  # of GREMLIN, as 1_M
         return rows[1:], [known.get(name, name) for name in first]
     if "base" in (names := _layout(rows[-1:])):
         start = next(place for place in range(len(rows)) if _layout(rows[place:]) == names)
