@@ -193,6 +193,7 @@ WRITTEN = {  # format, text, rows, and what is said
         "fasta", ">a/7-8 a\u2013b\nACEF\n>b\nAC\u2013F\n>c\n\u2212CEF\n",
         [ROWS[0], ("b", "AC-F"), ("c", "-CEF")], "no '-', read as gaps: 2",
     ),
+    "indented": ("fasta", "  >a/7-8\n  ACEF\n\t>b\n  AC*F\n", ROWS, "^$"),
     "stops at the end": ("fasta", ">a/7-8\nACEF*\n>b\nAC*F\n", ROWS, "stop codons .*: 1"),
 }  # fmt: skip
 
@@ -265,7 +266,14 @@ REFUSED = {
     ),
     "a line each": ("ACEF\nACEF\n", {}, "found 'ACEF'.*`format: lines`"),
     "clustal": ("CLUSTAL W\n\na AC\nb AC\n", {}, "`format: clustal`"),
-    "table": ("name,sequence\na,ACEF\nb,ACEF\n", {}, "looks like a table: .*awk -F, "),
+    **{
+        f"table of {of!r}": (
+            f"name{of}sequence\na{of}ACEF\nb{of}ACEF\n", {}, "a table: .*line of names, awk -F "
+        )
+        for of in ",;\t"
+    },
+    "selex": ("# SELEX\n#=AU me\na ACDEFACDEF\n", {}, "a name and a row in each line.*STOCKHOLM"),
+    "profile": ("HMMER3/f [3.3.2]\nNAME  x\n", {}, "a profile .*the alignment that it was made of"),
     "phylip": (" 2 4\na ACEF\nb ACEF\n", {}, "AlignIO.convert.*'phylip-relaxed'"),
     "phylip of lines": (" 2 4\na AC\n EF\nb AC\n EF\n", {}, "one record behind the other.*awk"),
     "pir": (">P1;a\nACE F\nACD*\n", {}, "AlignIO.convert.*'pir'"),

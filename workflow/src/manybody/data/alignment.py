@@ -72,9 +72,10 @@ BEGINS = {
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
-    "named": r"\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
+    "named": r"(#.*\n\s*)*\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
     "fastq": r"@.*\n[A-Za-z.*-]+[ \t]*\n\+",
-    "table": r"[^\s,]+(,[^\s,]*)+[ \t]*\n",
+    "table": r"[^\s,;]+([,;\t][^\s,;]*)+[ \t]*\n",
+    "profile": r"(HMMER\d|HHsearch |INFERNAL\d)",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
@@ -90,9 +91,11 @@ WAYS = {
     "named": "It looks like a name and a row in each line: give it the first line of Stockholm by "
     "(echo '# STOCKHOLM 1.0'; zcat -f '{1}') > '{1}.sto', then `file: {1}.sto` and "
     "`format: stockholm`",
-    "table": "It looks like a table: of names and aligned rows in its first two columns, awk -F, "
-    """'NR > 1 {{gsub(/["\\r]/, ""); print ">" $1; print $2}}' '{1}' > '{1}.fasta' makes FASTA; """
-    "then `file: {1}.fasta` and `format: fasta`",
+    "table": "It looks like a table: of names and aligned rows in its first two columns, below a "
+    """line of names, awk -F '[,;\\t]' 'NR > 1 {{gsub(/["\\r]/, ""); print ">" $1; print $2}}' """
+    "'{1}' > '{1}.fasta' makes FASTA; then `file: {1}.fasta` and `format: fasta`",
+    "profile": "It looks like a profile (of HMMER, HH-suite or Infernal), which has no sequences: "
+    "give the alignment that it was made of",
     "fastq": "It looks like FASTQ: awk 'NR % 4 == 1 {{print \">\" substr($0, 2)}} NR % 4 == 2' "
     "'{1}' > '{1}.fasta' makes FASTA; then `file: {1}.fasta` and `format: fasta`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
@@ -442,7 +445,8 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     if looks == "fasta":
         # Names are the first words of titles. The library's other parsers of FASTA accept less
         # before the first record, or lose names.
-        parsed = SimpleFastaParser(io.StringIO(REMARKS.sub(r"\1", text)))
+        flush = re.sub(r"^[ \t]+(?=>)", "", text, flags=re.MULTILINE)
+        parsed = SimpleFastaParser(io.StringIO(REMARKS.sub(r"\1", flush)))
         named = ((title.split() or ["without a name"], row.split()) for title, row in parsed)
         return [(words[0], "".join(pieces)) for words, pieces in named]
     if looks == "lines":
