@@ -118,7 +118,8 @@ def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("no mark".encode("utf-16-le"), r"7 NULs in 14 bytes from byte 0.*UTF-16 .*iconv"),
+        ("no mark".encode("utf-16-le"), r"7 NULs in 14 bytes from byte 0.*UTF-16 .*f UTF-16LE"),
+        ("no mark".encode("utf-16-be"), "7 NULs in 14 bytes .*iconv -f UTF-16BE"),
         (
             b"\xef\xbb\xbfa record that is padded\0\n",
             r"1 NULs in 25 bytes from byte 3.*tr -d '\\000'",
@@ -287,10 +288,11 @@ REFUSED = {
     ),
     "half an Arrow file": (FILE | {"files": ["half.arrow"]}, "not a readable Arrow file"),
     "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
-    "sequences": (
-        FILE | {"files": ["a.fasta"]},
-        "files: found a.fasta, .* in FASTA, .*by manybody",
-    ),
+    **{
+        name: (FILE | {"files": [name]}, rf"files: found {name}, .* in FASTA, .*by manybody")
+        for name in ("a.fasta", "a.sto", "a.aln")
+    },
+    "an archive": (FILE | {"files": ["a.tar"]}, r"a tar archive; .*unpack it \(tar -xf\)"),
     "another checksum": (
         STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},
         r"one.txt has sha256 \w+, the config's `sha256`",
@@ -309,6 +311,9 @@ def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeyp
     Path("empty").mkdir()
     Path("one.txt").write_text("only one document\n")
     Path("a.fasta").write_text(">one/3-9 x\nMKTV-LXJ\n>two\nMKV.L\n")
+    Path("a.sto").write_text("# STOCKHOLM 1.0\n\none MKTV-LXJ\n//\n")
+    Path("a.aln").write_text("CLUSTAL W\n\none  MKTV-LXJ\n")
+    Path("a.tar").write_bytes(b"a.txt".ljust(257, b"\0") + b"ustar")
     Path("no.parquet").write_bytes(b"PAR1 or not")
     Path("half.arrow").write_bytes(b"ARROW1\0\0 and not")
     for name, column in COLUMNS.items():

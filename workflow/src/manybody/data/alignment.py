@@ -72,7 +72,7 @@ BEGINS = {
     "msf": r"(!!|PileUp|.*\bMSF:)",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
-    "named": r"(#.*\n\s*)*\S+[ \t]+[A-Za-z*.~-]{10,}[ \t]*\n",
+    "named": r"(#.*\n\s*)*\S+([ \t]+\d+)?[ \t]+[A-Za-z*.~-]{10,}([ \t]+\d+)?[ \t]*\n",
     "fastq": r"@.*\n[A-Za-z.*-]+[ \t]*\n\+",
     "table": r"[^\s,;]+([,;\t][^\s,;]*)+[ \t]*\n",
     "profile": r"(HMMER\d|HHsearch |INFERNAL\d)",
@@ -408,9 +408,8 @@ def read_text(path: Path) -> str:
         raise SourceError(
             f"{path} cannot be read: {error}; expected a text file, packed by gzip or not"
         ) from error
-    tar, table = raw[257:262] == b"ustar", raw[:4] == b"PAR1"
-    what, fix = ("a tar archive", "unpack it (tar -xf)") if tar else given.binary(raw)
-    what, fix = ("a Parquet table", "write it as CSV") if table else (what, fix)
+    table = raw[:4] == b"PAR1"
+    what, fix = ("a Parquet table", "write it as CSV") if table else given.binary(raw)
     if what:
         raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
     return decoded(raw)

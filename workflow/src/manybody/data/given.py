@@ -26,6 +26,7 @@ STARTS = {
     b"BZh91AY": ("a bzip2 archive", f"unpack it (bunzip2), or {LEAVE}"),
     b"\xfd7zXZ": ("an xz archive", f"unpack it (unxz), or {LEAVE}"),
     b"\x28\xb5\x2f\xfd": ("a zstd archive", f"unpack it (unzstd), or {LEAVE}"),
+    b"Obj\x01": ("an Avro file", "write it as Parquet"),
     b"FEA1": ("a Feather file of version 1", "save it as Parquet"),
     b"\x93NUMPY": ("an array of NumPy", "write it as text (numpy.savetxt)"),
     b"\x89HDF": ("an HDF5 file", "write what it holds as text"),
@@ -109,9 +110,10 @@ def _no_text(path: Path) -> str:
 def binary(start: bytes) -> tuple[str, str]:
     """Name of the format that begins so and is no text, and the way out, if it is known."""
     plain = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    other = ("a tar archive", "unpack it (tar -xf)") if start[257:262] == b"ustar" else ("", "")
     return next(
         (STARTS[sign] for sign in STARTS if start.startswith(sign) or plain.startswith(sign)),
-        ("", ""),
+        other,
     )
 
 
@@ -120,7 +122,7 @@ def table(path: Path) -> str | None:
     return next((name for sign, name in TABLES.items() if _start(path).startswith(sign)), None)
 
 
-def _start(path: Path, size: int = 32) -> bytes:
+def _start(path: Path, size: int = 512) -> bytes:
     if not os.access(path, os.R_OK):
         return b""
     with path.open("rb") as opened:

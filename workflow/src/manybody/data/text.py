@@ -52,7 +52,10 @@ MARKS = {
 ENDS = "\n\x85\u2028\u2029\f\v"  # of lines; of them a file has the first that its start has
 MARKER = "<|endoftext|>"
 NAMED = 5  # of what is passed over
-FASTA = re.compile(rb"(#.*\s+)?>.*\n(?=[A-Z*.~-]{5})([A-Z*.~-]*\r?\n)*(>|[A-Z*.~-]*\Z)")
+ALIGNED = re.compile(
+    rb"(#.*\s+)?>.*\n(?=[A-Z*.~-]{5})([A-Z*.~-]*\r?\n)*(>|[A-Z*.~-]*\Z)"  # FASTA
+    rb"|\s*# STOCKHOLM 1|CLUSTAL\b.*\n\s*\S+[ \t]+[A-Z*.~-]{5,}"
+)
 HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
 
@@ -109,7 +112,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                     f"the {name} split comes out empty (documents: {counts}); expected at least "
                     f"one document in each; give it a larger share, another `seed`, or more "
                     f"documents (the corpus has {lines} line ends; is `boundary` what separates "
-                    "documents? With `line` each line is one)",
+                    f"documents? With `line` each line is one, with `marker` {MARKER} ends one)",
                     "split",
                 )
     try:
@@ -189,11 +192,12 @@ def _parts(
 
 
 def _refuse_sequences(path: Path) -> None:
-    """`SourceError` for sequences in FASTA, whose names would be text."""
+    """`SourceError` for sequences of FASTA or an alignment, whose names would be text."""
     with path.open("rb") as opened:
-        if FASTA.match(opened.read(LINE)):
+        if ALIGNED.match(opened.read(LINE)):
             raise SourceError(
-                f"found {path}, which holds sequences in FASTA, whose names would be read as text; "
+                f"found {path}, which holds sequences in FASTA, Stockholm or Clustal, whose names "
+                "would be read as text; "
                 "expected a text; take an alignment as a source of kind `alignment` or by "
                 "manybody family, ask a language model of them by manybody spectrum, or write a "
                 "sequence a line without names, with `boundary: line`",
@@ -279,7 +283,8 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
                 ) from error
             if zeros := text.count("\0"):
                 wide = zeros > len(text) / 8
-                fix = "convert it (iconv -f UTF-16 ...)" if wide else "drop them (tr -d '\\000')"
+                fix = f"convert it (iconv -f UTF-16{'LE' if start[0] else 'BE'} ...)"
+                fix = fix if wide else "drop them (tr -d '\\000')"
                 raise SourceError(
                     f"{path} has {zeros} NULs in {len(raw)} bytes from byte {offset} on, as "
                     f"{'UTF-16' if wide else 'no text'} has; expected UTF-8; {fix}, or leave it out"

@@ -258,7 +258,7 @@ def effects(
     reference, with the offset that fits.
     """
     own, about = reference(model), model.about
-    text = read_text(Path(path)).replace("\N{MINUS SIGN}", "-")
+    text = read_text(Path(path)).translate(alignment.DASHES)
     head = text.partition("\n")[0]
     try:
         separator = "\t" if "\t" in head else max(",;", key=head.count)
