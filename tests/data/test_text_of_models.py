@@ -1,6 +1,8 @@
 """Sequences of proteins, RNA and DNA as the text of a model whose tokens are letters."""
 
 import own_models
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import transformers
 
@@ -51,12 +53,16 @@ FORMS = {
     "stockholm": "# STOCKHOLM 1.0\none MKtV-LXJ\ntwo M-KV.L..\nthree mJKLBZ--\n//\n",
     "clustal": "CLUSTAL W\n\none MKtV-LXJ\ntwo M-KV-L--\nthree mJKLBZ--\n",
     "lines": "MKtV-LXJ\nM-KV.L..\nmJKLBZ--\n",
+    "spaced": "M K t V - L X J\nM - K V L\n\nm J K L B Z\n",
+    "parquet": "MKtV-LXJ MKVL mJKLBZ",
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm):
     (tmp_path / "family").write_text(FORMS[form])
+    if form == "parquet":
+        pq.write_table(pa.table({"text": FORMS[form].split()}), tmp_path / "family")
     bpe = own_tokenizer.read(esm, "esm")
     assert [row for _, row in own_text.records([tmp_path / "family"], bpe)[0]] == ROWS
     assert [len(own_text.doubtful(rows, bpe)) for rows in (ROWS, ["ACGGT", "CC"])] == [0, 1]

@@ -1,13 +1,15 @@
 """A text of the user's own as sequences of a model's own tokens, without a config.
 
-Sequences of proteins, RNA or DNA may be in FASTA, in an alignment, or one a line where the
-tokenizer has a token a letter. They are read without gaps and in upper case, inserts too, and no
-block of tokens has letters of two of them. Any other text is cut into consecutive blocks.
+Sequences of proteins, RNA or DNA may be in FASTA, in an alignment, or one a line or a row of a
+table where the tokenizer has a token a letter. They are read without gaps and in upper case,
+inserts too, and no block of tokens has letters of two of them. Any other text is cut into
+consecutive blocks.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +19,15 @@ from manybody.data import SourceError, alignment, documents, given, own_tokenize
 from manybody.data.documents import Piece
 from manybody.io import sequences
 from manybody.io.atomic import read_json, sha256
+from manybody.io.progress import Progress
 
 CHARACTERS = 8  # of a token, at most on average: more of a text is not read
 LENGTH, LONGEST = 64, 512  # tokens of a block if none are asked: of text, of sequences at most
 FORMATS = ("fasta", "stockholm", "clustal", "lines")
 SPACES = {*" \nĠĊ▁"}  # as vocabularies spell them
 READ = 2**24  # bytes of a file of sequences: what lies behind them is not read
+ROWS = 2**17  # of a table of them, the same
+SPACED = re.compile(r"(\s*[A-Za-z*.~-](?!\S))+\s*")  # letters with spaces between
 LETTERS = re.compile(r"[A-Za-z*.~-]*")
 # How a vocabulary may spell letters: as they are, in lower case, RNA as DNA, DNA as RNA.
 SPELT = (str.upper, str.lower, lambda row: row.replace("U", "T"), lambda row: row.replace("T", "U"))
@@ -83,6 +88,10 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
     for path in files:
         with path.open("rb") as opened:
             read = alignment.decoded(opened.read(READ)).replace("\0", "")
+        if of_letters and given.table(path):
+            read = "\n".join(islice(text.read_rows(path, None, Progress(0, "", "")), ROWS))
+        if of_letters and SPACED.fullmatch(read):
+            read = re.sub(r"[ \t]", "", read)
         form = alignment.looks_like(read)
         if form not in (alignment.BEGINS if alone else FORMATS) or (
             form == "lines" and not of_letters
