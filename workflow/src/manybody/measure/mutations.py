@@ -144,6 +144,8 @@ def energies(
     passed = {
         "residues in no column of the model, which do not count": table["dropped"].sum(),
         "letters of several residues or stops, which count as gaps": table["unknown"].sum(),
+        "sequences with a residue in less than half of the columns, whose energies say little (of "
+        "several domains give one a record)": (2 * residues < model.length).sum(),
         "records of annotation passed over": len(read) - len(kept),
         **alignment.remarks(text, form),
     }
