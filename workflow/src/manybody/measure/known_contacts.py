@@ -207,7 +207,8 @@ def structure_distances(
         raise OtherRecord(
             f"{path}: {named} ({len(residues)} residues) and the record {about['reference']} "
             f"({len(record)} residues) agree in {identical} of them; expected at least {least}. "
-            f"Name the record that the structure is of (`reference`), or another `chain`"
+            f"Give the sequence that the structure is of, or name its record (`reference`), or "
+            "another `chain`"
         )
     between = _distances([residues[place] for place in of_chain], kind)
     if np.isnan(between).all():
