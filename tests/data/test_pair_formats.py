@@ -103,6 +103,9 @@ def test_a_short_file_of_ccmpred_is_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(SourceError, match="expected L lines of 20 fields"):
             pair_formats.read_model(path)
+    np.save(tmp_path / "raw.npy", np.zeros((4, 21)))
+    with pytest.raises(SourceError, match="is an array of NumPy"):
+        pair_formats.read_model(tmp_path / "raw.npy")
 
 
 # --- Scores --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def read_model(path: str | Path) -> PairModel:
     )
     with named.open("rb") as file:
         start = file.read(512)
-    if b"{" in start[:16]:  # after the length of the header
+    if start[8:9] == b"{":  # after the length of the header
         return PairModel.load(path)
     first = start.lstrip()[:2]
     return read_adabmdca(path) if first in (b"J ", b"h ", b"J\t", b"h\t") else read_ccmpred(path)
