@@ -616,6 +616,7 @@ def named(folder, *names):
         ("epoch=0-step=100", "epoch=1-step=2000"),
         ("step-100", "step-2K"),
         ("run-2024-01-step100", "run-2025-02-step2000"),
+        ("step100-tokens4B", "step2000-tokens8B"),
     ],
 )
 def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):

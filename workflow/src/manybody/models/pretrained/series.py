@@ -26,11 +26,12 @@ from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
 
+SEEN = r"(?:-tokens\d+[MBT])?$"  # OLMo's names say the tokens behind the step
 STEP = re.compile(  # how a name ends that says a step, or a thousand of them
-    r"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+)$"
-    r"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]$"
+    rf"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+){SEEN}"
+    rf"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]{SEEN}"
 )
-NAMED = re.compile(r"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?$")
+NAMED = re.compile(rf"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?{SEEN}")
 # Numbers before that: those of a run or its setting tell runs apart, others are epochs or dates.
 NUMBER = re.compile(
     r"((?:run|seed|trial|fold|version|exp|experiment|rep|(?<![a-z])[rv])[-_=]?\d{1,3}(?!\d)"
@@ -38,7 +39,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 COMMIT = re.compile(r"[0-9a-f]{40}$")
-REVISION = re.compile(r".*?(?<![0-9a-f])(?:(\d+)|(\d+)k)$")  # how one ends that says a step
+REVISION = re.compile(rf".*?(?<![0-9a-f])(?:(\d+)|(\d+)k){SEEN}")  # how one ends that says a step
 KEPT = 2  # checkpoints of a repository that stay on disk
 
 
@@ -161,7 +162,7 @@ def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) ->
     new = [name for name in new if not COMMIT.match(name)]
     there = download.references(repository) if new else {}
     if isinstance(asked, str):
-        ends = re.compile(re.escape(asked) + r"[-_]?\d+k?$")
+        ends = re.compile(re.escape(asked) + rf"[-_]?\d+k?{SEEN}")
         ended = sorted(filter(ends.match, there), key=lambda name: _steps([name], True)[0])
         asked = ended or [asked]
     if missing := [name for name in asked if name not in known | there and not COMMIT.match(name)]:
