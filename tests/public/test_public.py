@@ -55,13 +55,18 @@ def test_all_public_functions_are_offered_and_listed():
         mb.lossses  # noqa: B018
 
 
-def test_public_signatures_are_typed():
-    """The checker of `make test` sees that bodies agree; `Any` would hide what a caller passes."""
+def test_public_signatures_are_typed_and_docstrings_say_what_each_argument_is():
+    """The checker of `make test` sees that bodies agree; `Any` would hide what a caller passes.
+    An argument is described in backticks, before a colon, or before its shape as in `fields h (L,`.
+    """
     for name in FUNCTIONS:
         parameters = inspect.signature(getattr(mb, name))
         kinds = [parameters.return_annotation]
         kinds += [one.annotation for one in parameters.parameters.values()]
         assert all(isinstance(kind, str) and "Any" not in kind for kind in kinds), name
+        prose = getattr(mb, name).__doc__.split(">>>")[0]
+        for one in parameters.parameters:
+            assert re.search(rf"`{one}\b|\b{one}(:|\s+(\w\s+)?\()", prose), (name, one)
 
 
 @pytest.mark.long
@@ -254,6 +259,9 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
             lambda: mb.build_model("factored", 9, 5, layers=1, rnk=2, bias=True),
             "rnk: this key is not known; .*did you mean rank",
         ),
+        (lambda: mb.build_model("factored", 9, 5), ".*missing 1 required .*'layers'"),
+        (lambda: mb.spectrum(MASKED, GOOD, draws=9), ".*unexpected keyword argument 'draws'"),
+        (lambda: mb.load_model("no", device="gpu"), "device: found 'gpu'; .*example device=cpu"),
         (
             lambda: mb.train_model("no", GOOD, GOOD, 9, recipe={"warm_up": 1}, **SIZES),
             "recipe.warm_up: this key is not known; .*did you mean warmup",

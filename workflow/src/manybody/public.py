@@ -64,10 +64,11 @@ __all__ = [
 
 @checked
 def read_sequences(path: str | Path) -> Sequences:
-    """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
-    `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
+    """Sequences in the Parquet file `path`, of the pipeline or of `write_sequences`: `.tokens` (N,
+    L), `.vocabulary` |V|, `.length` L, and `.about`, what made them. `sequences[:10]` reads the
+    first ten alone.
 
-    Raises `Refusal` for a file that is damaged or holds something else.
+    Raises `Refusal`, which names the file, if it is missing, damaged or holds something else.
 
     >>> write_sequences("few.parquet", [[0, 1, 2], [2, 1, 0]], vocabulary=3)
     >>> read_sequences("few.parquet").tokens
@@ -83,11 +84,12 @@ def read_sequences(path: str | Path) -> Sequences:
 def read_text(
     path: str | Path, folder: str | Path, length: int, sequences: int = 1000
 ) -> NDArray[np.int64]:
-    """Tokens (N, L) of a text file, or a folder of them, by the tokenizer.json in `folder`: the
-    first blocks of L = `length`, at most `sequences`.
+    """Tokens (N, L) of a text file `path`, or a folder of them, by the tokenizer.json in `folder`:
+    the first N blocks of L = `length` tokens, at most `sequences`.
 
     The special tokens of a model's own tokenizer, such as [CLS], are part of each block. Raises
-    `Refusal` for a text or a tokenizer that cannot be read.
+    `Refusal`, which names `path`, the tokenizer or `length`, for a text or a tokenizer that cannot
+    be read, and for a text shorter than a block.
 
     >>> from tokenizers import Tokenizer, models
     >>> Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[])).save("tokenizer.json")
@@ -115,9 +117,10 @@ def write_sequences(
     vocabulary: int,
     about: Mapping[str, object] | None = None,
 ) -> None:
-    """Writes tokens (N, L) of a vocabulary of |V| as Parquet; `about` is kept as JSON.
+    """Writes tokens (N, L) of a vocabulary of |V| = `vocabulary` to the file `path`, as Parquet,
+    with `about`, a mapping for JSON that says what they are.
 
-    Raises `Refusal` for a wrong shape, type or token.
+    Raises `Refusal`, which names `tokens`, for a wrong shape, type or token.
 
     >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -135,12 +138,13 @@ def read_alignment(
     alphabet: str = "protein",
     alphabet_confirmed: bool = False,
 ) -> tuple[list[str], NDArray[np.uint8]]:
-    """Names, and tokens (N, L) uint8, of an alignment in a format of the config, gzipped or not.
+    """Names (N), and tokens (N, L) uint8, of the alignment in the file `path`, gzipped or not.
 
-    The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
-    (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are
-    taken as proteins only if that is `alphabet_confirmed`. Raises
-    `Refusal` for a file that is not such an alignment.
+    format: `fasta`, `a3m` (A2M too), `stockholm`, `clustal` or `lines` of one sequence. The gap
+    is 0; residues count from 1 in the order of their letters, by `alphabet`: 20 of `protein`, 4 of
+    `rna` (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are taken
+    as proteins only if that is `alphabet_confirmed`. Raises `Refusal`, which names the file and
+    the record, for one that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
     >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
@@ -160,9 +164,10 @@ def read_alignment(
 
 @checked
 def sequence_weights(tokens: ArrayLike, identity: float = 0.8) -> NDArray[np.float64]:
-    """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
-    agree with it in a share of at least `identity` of the L columns. Their sum is the effective
-    number of sequences. Raises `Refusal` for tokens above 127.
+    """Weights (N,), above 0 and at most 1, of tokens (N, L): 1 / the number of sequences, itself
+    included, that agree with one in a share of at least `identity` of the L columns. Their sum is
+    the effective number of sequences. Raises `Refusal`, which names `tokens` or `identity`, for
+    tokens above 127 and for a share that is not in (0, 1].
 
     >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
     array([0.5, 0.5, 1. ])
@@ -181,14 +186,15 @@ def sample_potts(
     sweeps: int = 200,
     seed: int = 0,
 ) -> NDArray[np.integer]:
-    """Tokens (N, L) of a generalised Potts model, from N Gibbs chains that start uniform.
+    """Tokens (N, L) of a generalised Potts model at inverse temperature `beta` > 0, from N =
+    `sequences` Gibbs chains that start uniform and take `sweeps` sweeps; `seed` draws all of it.
 
         p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}
 
     couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal; -2 U is
-    the U of (potts, section 1), whose H is -sum_{i < j} J_ij U_{s_i s_j}. Raises
-    `Refusal` where they are not. Whether `sweeps` are enough is for the caller to see; the
-    pipeline's own samples are tested.
+    the U of (potts, section 1), whose H is -sum_{i < j} J_ij U_{s_i s_j}. beta H is in nats. Raises
+    `Refusal`, which names `couplings` or `colours`, where they are not. Whether `sweeps` are enough
+    is for the caller to see; the pipeline's own samples are tested.
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
     >>> tokens = sample_potts(J, U, beta=2.0, sequences=1000)
@@ -210,12 +216,14 @@ def sample_potts(
 def build_model(
     architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes: float | str
 ) -> Model:
-    """A model with random weights drawn from `seed`: a torch module, in eval mode.
+    """A model of L = `length` tokens of a vocabulary of |V| = `vocabulary`, with random weights
+    drawn from `seed`: a torch module, in eval mode, from tokens (B, L) to logits (B, L, |V|).
 
-    architecture: `factored` (sizes `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
-    `heads`, `width`, `mlp`) or another of docs/config.md, whose keys are the sizes. `.about.order`
-    is the order of interaction that bounds it, None if nothing does. Raises `Refusal` for an
-    architecture or sizes that there are not.
+    architecture: `factored` (`sizes` are `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
+    `heads`, `width`, `mlp`) or another of docs/config.md, whose keys are the `sizes`.
+    `.about.order` is the order of interaction that bounds it, None if nothing does. Raises
+    `Refusal`, which names the argument, for an architecture or sizes that there are not, that are
+    missing or that do not fit together.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> model.about.order
@@ -236,8 +244,12 @@ def build_model(
 
 @checked
 def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
-    """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
-    that it kept, in eval mode. Raises `Refusal` if there is none.
+    """The model of a run, in eval mode, from tokens (B, L) to logits (B, L, |V|).
+
+    manifest: `results/models/{source}/{model}/seed-{n}/manifest.json`, or that in the folder of
+    `train_model`. step: a checkpoint that the run kept, by its step of training, or `last`. device:
+    that of the weights, `cpu`, `cuda`, `cuda:1` or `mps`. Raises `Refusal`, which names the file,
+    where there is no such run or step, or where a file was altered.
 
     >>> tokens = np.zeros((4, 8), int)
     >>> sizes = dict(layers=1, rank=2, bias=True)
@@ -267,13 +279,19 @@ def train_model(
     recipe: Mapping[str, object] | None = None,
     **sizes: float | str,
 ) -> Model:
-    """Trains a model on tokens (N, L), validates it on others, and returns it in eval mode.
+    """Trains a model on the tokens `train` (N, L), validates it on those of `validation` (M, L),
+    and returns it in eval mode.
 
-    AdamW with a cosine schedule on 15 % of the positions, each masked in a copy of its own, or on
-    all next tokens (`gpt`); `recipe` changes keys of it, those of `training` in docs/config.md.
-    `folder` gets weights, the history of the losses and a manifest for `load_model`; called again
-    with the same arguments, a killed training goes on. Raises `Refusal` for a recipe that does
-    not fit, `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
+    `architecture`, `vocabulary` |V| and `sizes` are those of `build_model`. It takes `steps` steps
+    of AdamW on batches of `batch` sequences, at most N, with a cosine schedule that has its peak at
+    `learning_rate`: on 15 % of the positions, each masked in a copy of its own, or on all next
+    tokens (`gpt`). `recipe` changes keys of this, those of `training` in docs/config.md. `seed`
+    draws weights, batches and masks. device: `cpu`, `cuda` or `mps`.
+
+    `folder` gets weights, the history of the losses (nats a token) and a manifest for `load_model`;
+    called again with the same arguments, a killed training goes on. Raises `Refusal`, which names
+    the argument or the key of the recipe, for what does not fit, and
+    `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
 
     >>> tokens = np.tile(np.arange(4), (64, 2))  # 0 1 2 3 0 1 2 3
     >>> sizes = dict(layers=1, rank=4, bias=True)
@@ -306,14 +324,15 @@ def train_model(
 
 @checked
 def losses(model: Model, tokens: ArrayLike) -> NDArray[np.float64]:
-    """Mean cross-entropy (N,) of each of tokens (N, L), in nats per predicted token.
+    """Mean cross-entropy (N,) of a model on each of tokens (N, L), in nats per predicted token.
 
-    A masked model predicts every position from all others, each masked in a copy of its own; a
-    causal one tokens 2 to L from those before:
+    model: of `build_model`, `train_model`, `load_model` or `load_pretrained`. A masked one predicts
+    every position from all others, each masked in a copy of its own; a causal one tokens 2 to L
+    from those before:
 
         loss_n = -(1 / L) sum_i log P(s_i | all others)
 
-    Raises `Refusal` for tokens of another length.
+    Raises `Refusal`, which names `tokens`, for those of another length or beyond the vocabulary.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> found = losses(model, np.zeros((3, 8), int))
@@ -339,7 +358,7 @@ def spectrum(
     seed: int = 0,
     **options: object,
 ) -> pd.DataFrame:
-    """The orders of interaction that the logits of a model use on tokens (B, L): a table.
+    """The orders of interaction that the logits of a model use on tokens (B, L), B >= 4: a table.
 
     A block s of the tokens and another r are mixed, token by token; M_k is what flips of k tokens
     between the two do together (controls, section 6):
@@ -347,12 +366,15 @@ def spectrum(
         M_k = sum_T E |2^-k sum_{U in T} (-1)^|U| g(m flipped on U)|^2,   |T| = k
 
     g: centred logits of a target. M_k is exactly 0 for a model of order k or less. Rows: M of each
-    `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, its
-    standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
+    `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, M
+    and Var g in squared nats, its standard error `se`, `share` of Var g, `state` (`measured`, or
+    `upper bound`: below 3 se).
 
-    law: where r is from: another block of `text`, the distribution of `unigram`s, or the `model`.
-    forwards: a cap on the sequences that the model is given. options: others of
-    `manybody.measure.spectrum`. Raises `Refusal` for tokens that are too few or do not fit.
+    model: as of `losses`. law: where r is from: another block of the `text`, the distribution of
+    single tokens (`unigram`), or the `model`. forwards: a cap on the sequences that the model is
+    given. seed: of the draws. options: others of `manybody.measure.spectrum.spectrum`, such as
+    `first`, the error asked of M_1 as a share of it (0.03). Raises `Refusal`, which names the
+    argument, for tokens that are too few or do not fit.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
     >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
@@ -370,11 +392,12 @@ def spectrum(
 
 @checked
 def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) -> Axes:
-    """Draws the shares M_k / Var g of a table of `spectrum` by k, one standard error long; hollow
-    are upper bounds. Another table on the same `ax` is told apart by `looks`, of matplotlib's
-    `errorbar`, such as `color` and `label`.
+    """Draws the shares M_k / Var g of `table`, one of `spectrum`, by k, with bars of one standard
+    error; hollow are upper bounds. Returns the axes `ax`, those of a new figure by default. Another
+    table on the same ones is told apart by `looks`, of matplotlib's `errorbar`, such as `color` and
+    `label`.
 
-    ax: matplotlib's, by default of a new figure; returned. Raises `Refusal` for another table.
+    Raises `Refusal`, which names `table`, for one without the columns of the example.
 
     >>> import matplotlib.pyplot as plt, pandas as pd
     >>> rows = [("M", 1, 0.7, 0.02, "measured"), ("M", 2, 0.004, 0.001, "upper bound")]
@@ -402,14 +425,15 @@ def plot_spectrum(table: pd.DataFrame, ax: Axes | None = None, **looks: object) 
 def sample_clones(
     model: Model, initial: ArrayLike, sweeps: int, seed: int = 0, energy: str = "raw"
 ) -> NDArray[np.int64]:
-    """Clones of a masked model: tokens (C, L) after `sweeps` Metropolis-Hastings sweeps of C chains
-    from tokens `initial` (C, L).
+    """Clones of a masked `model`: tokens (C, L) after `sweeps` Metropolis-Hastings sweeps of C
+    chains from tokens `initial` (C, L).
 
         E(s) = -sum_i h_i(s_i),   h_i the logits of position i where it alone is masked
 
     A step proposes a token from the conditional of one position; `energy` is `raw`, or `norm`, with
-    log-probabilities for logits (nlp-clones, section 6). The chains' random numbers depend on
-    `seed` and on nothing else. Raises `Refusal` for starts that do not fit the model.
+    log-probabilities for logits (nlp-clones, section 6), in nats. The chains' random numbers depend
+    on `seed` and on nothing else. Raises `Refusal`, which names `initial` or the architecture, for
+    starts that do not fit the model, and for a model of next tokens.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
     >>> sample_clones(model, np.zeros((5, 8), int), sweeps=2).shape
@@ -441,13 +465,15 @@ def sample_clones(
 
 @checked
 def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | None = None) -> None:
-    """Saves a BERT or GPT for transformers: `from_pretrained(folder)` needs this package no more.
+    """Saves `model`, a BERT or GPT, for transformers to `folder`: `from_pretrained(folder)` needs
+    this package no more.
 
     A BERT is `AutoModelForTokenClassification`: the logits (B, L, |V|) are those of the token at
     each position; what is masked has the token |V|, `config.mask_token_id`. Its linear head is not
     that of transformers' BERTs for masked tokens, so no `fill-mask` reads it. A GPT is
-    `AutoModelForCausalLM`. With a `tokenizer.json`, `AutoTokenizer` reads it there too. Raises
-    `Refusal` for an architecture that transformers does not have.
+    `AutoModelForCausalLM`. tokenizer: a tokenizer.json, which `AutoTokenizer` then reads there too.
+    Raises `Refusal`, which names the architecture or `tokenizer`, for one that transformers does
+    not have and for a file that is not there.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -475,13 +501,13 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
 
 @checked
 def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -> None:
-    """Saves a clone for `datasets` and huggingface.co: Parquet with `tokens` and `text`, the
-    tokenizer, and a card, README.md, that says what the clone is.
+    """Saves a clone to `folder` for `datasets` and huggingface.co: Parquet with `tokens` (N, L) and
+    `text`, the tokenizer, and a card, README.md, that says what the clone is.
 
     clone: its manifest, `results/clones/{source}/{clone}/manifest.json`; sequences: the folder of
     its source, `results/sequences/{source}`. `load_dataset(folder, "sweep-20", split="train")`
-    reads a saved sweep, and `starts` what the chains started from. Raises
-    `Refusal` for files that do not belong to the clone.
+    reads a saved sweep, and `starts` what the chains started from. Raises `Refusal`, which names
+    the file, for those that are missing or do not belong to the clone.
 
     >>> save_dataset("no.json", "folder", "no")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -496,13 +522,14 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
 def load_pretrained(
     folder: str | Path, length: int, objective: str | None = None, device: str = "cpu"
 ) -> Model:
-    """A masked or causal language model of transformers' own classes, from a folder in its
+    """A masked or causal language model of transformers' own classes, from a `folder` in its
     `save_pretrained` layout, in eval mode; for sequences of L = `length` tokens of the tokenizer
-    that is there too.
+    that is there too: tokens (B, L) to logits (B, L, |V|).
 
     `.special` are the tokens that are no text. Only safetensors are read, and no code of the
     folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
-    Raises `Refusal` for a folder that holds no such model.
+    device: that of the weights, `cpu`, `cuda`, `cuda:1` or `mps`. Raises `Refusal`, which names the
+    folder, where it holds no such model, and for a `length` beyond its positions.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -530,15 +557,19 @@ def fit_couplings(
     iterations: int = 250,
     seed: int = 0,
 ) -> Fit:
-    """Couplings of tokens (N, L) by maximum pseudo-likelihood (potts, section 2):
+    """Couplings of tokens (N, L) of |V| = `vocabulary` colours by maximum pseudo-likelihood (potts,
+    section 2):
 
         logits_i(a) = h_i(a) + sum_{j != i} J_ij(a, s_j),   J_ij(a, b) = sum_h A^h_ij V^h_ab
 
-    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `seed` draws
-    the start of one head; several start from a few steps of full couplings. `.model` has
-    `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and `couplings` J (L, L,
-    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `Refusal` for tokens or weights
-    that do not fit.
+    with H = `heads`, `ridge` / 2 times the squares of A, V and h added to the mean loss, in which a
+    sequence counts as one of sequence_weights (N,), 1 each by default. It ends after `iterations`,
+    or where the sum falls no more. `seed` draws the start of one head; several start from a few
+    steps of full couplings.
+
+    `.model` has `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and
+    `couplings` J (L, L, |V|, |V|), h and J in nats; `.loss` is the mean loss in nats a site. Raises
+    `Refusal`, which names tokens or sequence_weights, for those that do not fit.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 1.0, 2000)
     >>> fit = fit_couplings(tokens, vocabulary=3)
@@ -565,15 +596,18 @@ def fit_boltzmann(
     seed: int = 0,
     threads: int = 1,
 ) -> PairModel:
-    """The pair model of tokens (N, L) with weights (N,) whose samples have their correlations, by
-    Boltzmann learning from the couplings of pseudo-likelihood: what adabmDCA's bmDCA learns.
+    """The pair model of tokens (N, L) of |V| = `vocabulary` colours, with sequence_weights (N,), 1
+    each by default, whose samples have their correlations, by Boltzmann learning from the couplings
+    of pseudo-likelihood: what adabmDCA's bmDCA learns.
 
         d log p / d J_ij(a, b) = f_ij(a, b) of the tokens - that of `chains` Markov chains
 
     It ends where the Pearson correlation of connected pair correlations c_ij(a, b) of new chains
-    with those of the tokens is `target`, or says why not: `.about["boltzmann"]["reached"]` and
-    `["reason"]`. The rest is as of `load_couplings`. Minutes for a family of proteins; `folder`
-    keeps the state, from which a killed call goes on. Raises `Refusal` for what does not fit.
+    with those of the tokens is `target` (0 to 1), or says why not: `.about["boltzmann"]["reached"]`
+    and `["reason"]`. The rest is as of `load_couplings`: fields h and couplings J, in nats. `seed`
+    draws the chains, a multiple of 32; the model does not depend on `threads`. Minutes for a family
+    of proteins; `folder` keeps the state, from which a killed call goes on. Raises `Refusal`, which
+    names tokens, weights or chains, for what does not fit.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
     >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
@@ -600,8 +634,9 @@ def sample_sequences(
     """Tokens (N, L) of N = `sequences` new sequences: Gibbs chains of a pair model, from uniform
     colours, after `sweeps`, by default as many as they took to settle when the model was learned.
 
-    model: of `fit_boltzmann`, or `load_couplings(folder, learned=True)`. Raises `Refusal` for one
-    that has not reached its target: its samples would not be like the sequences that it is of.
+    model: of `fit_boltzmann`, or `load_couplings(folder, learned=True)`. seed: of the chains.
+    Raises `Refusal`, which says why, for a model that has not reached its target: its samples would
+    not be like the sequences that it is of.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
     >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
@@ -616,13 +651,14 @@ def sample_sequences(
 
 @checked
 def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
-    """The pair model in a folder that `manybody family` made, or in a file of adabmDCA or CCMpred
-    (`-r`): fields h (L, q) and couplings J (L, L, q, q) in nats, with the signs of log p.
+    """The pair model of `path`, a folder that `manybody family` made or a file of adabmDCA or
+    CCMpred (`-r`): `.fields` h (L, q) and `.couplings` J (L, L, q, q) in nats, with the signs of
+    log p (potts, section 5).
 
-    `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,), and energies minus these;
+    `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,) in nats, and energies minus these;
     `.zero_sum()` is the model in that gauge, `.about` what is known of the family. learned: the
-    folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises
-    `Refusal` for a file that is no such model.
+    folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises `Refusal`, which
+    names the file, for one that is no such model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
     >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
@@ -637,13 +673,13 @@ def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
 
 @checked
 def scan_mutations(model: PairModel, sequence: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Changes of log p (L, q), in nats, when one site of a sequence becomes each colour:
+    """Changes of log p (L, q), in nats, when one site of a sequence becomes each of q colours:
 
         h_i(a) - h_i(s_i) + sum_j (J_ij(a, s_j) - J_ij(s_i, s_j))
 
-    sequence: tokens (L,), by default those of the family's reference record. nan for changes to a
-    gap, the colour 0, and where the sequence has one. Raises `Refusal` for tokens that do not
-    fit the model.
+    model: of `load_couplings` or `fit_boltzmann`. sequence: tokens (L,), by default those of the
+    family's reference record. nan for changes to a gap, the colour 0, and where the sequence has
+    one. Raises `Refusal`, which names `sequence`, for tokens that do not fit the model.
 
     >>> lines = [f"h {i} {letter} 0.0" for i in range(2) for letter in "-ACGU"]
     >>> _ = Path("pair.dat").write_text("\\n".join(["J 0 1 G C 1.5", *lines]))
@@ -657,11 +693,12 @@ def scan_mutations(model: PairModel, sequence: ArrayLike | None = None) -> NDArr
 
 @checked
 def score_contacts(attention: ArrayLike, values: ArrayLike, gap: int | None = None) -> pd.DataFrame:
-    """Scores of all pairs of sites from A (H, L, L) and V (H, |V|, |V|), the best first.
+    """Scores of all pairs of sites from attention A (H, L, L) and values V (H, |V|, |V|), such as
+    those of `fit_couplings`: a table, the best first.
 
     Columns i < j (from 1); `score`, the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the
-    zero-sum gauge, without the colour `gap`; `apc`, the same less F_i. F_.j / F_.. (potts, section
-    5). In nats. Raises `Refusal` for other shapes.
+    zero-sum gauge, without the colour `gap`, if one is given; `apc`, the same less F_i. F_.j / F_..
+    (potts, section 5). Both in nats. Raises `Refusal`, which names the argument, for other shapes.
 
     >>> A = np.zeros((1, 4, 4))
     >>> A[0, 0, 3] = A[0, 3, 0] = 1.0
@@ -681,11 +718,13 @@ def plot_contacts(
     known: ArrayLike | None = None,
     separation: int = 1,
 ) -> Axes:
-    """Draws the map of corrected scores of pairs, a table of `score_contacts`, with a colour bar.
+    """Draws the map of corrected `scores` of pairs, a table of `score_contacts`, with a colour bar
+    in nats; returns the axes.
 
-    known: which pairs (L, L, bool) are contacts; they are drawn below the diagonal with as many of
-    the best pairs, of those at least `separation` sites apart. ax: as of `plot_spectrum`. Raises
-    `Refusal` for a table without `i, j, score, apc`, or contacts of another L.
+    known (L, L, bool): which pairs are contacts; they are drawn below the diagonal with as many of
+    the best pairs, of those at least `separation` sites apart. ax: those to draw on, of a new
+    figure by default. Raises `Refusal`, which names `scores` or `known`, for a table without `i, j,
+    score, apc`, or contacts of another L.
 
     >>> import matplotlib.pyplot as plt
     >>> A = np.random.default_rng(0).normal(size=(1, 6, 6))
@@ -717,14 +756,15 @@ def plot_contacts(
 
 @checked
 def replica_loss(gamma: float, ridge: float, alphas: ArrayLike) -> NDArray[np.float64]:
-    """Loss of masked prediction by ridge regression on alpha L samples, at L -> infinity.
+    """Loss (...,) of masked prediction by ridge regression on alpha L samples, at L -> infinity.
 
-    Gaussian sites of precision K = gamma - G, G from the GOE, gamma > 2; `ridge` >= 0; alphas
-    (...,) > 0. Square loss in units of the sites' own variance, noise included: (potts, section 3)
+    Gaussian sites of precision K = gamma - G, G from the GOE, `gamma` > 2; `ridge` >= 0; alphas
+    (...,) > 0. It is the mean square error at a site, noise included, in units in which the sites
+    have covariance 1 / K: that is 1 / gamma after endless samples (potts, section 3).
 
         eps = (1 / gamma + B) / (1 - df2 / alpha)
 
-    Raises `Refusal` for numbers outside these bounds.
+    Raises `Refusal`, which names the argument, for numbers outside these bounds.
 
     >>> replica_loss(2.5, 0.0, [0.5, 2.0]).round(4)  # alpha / (alpha - 1) / gamma above 1
     array([0.8769, 0.8   ])
@@ -742,12 +782,14 @@ def two_layer_thresholds(
     skip: float, activation: str = "softmax", points: int = 1024, scrambles: int = 4, seed: int = 0
 ) -> Thresholds:
     """Samples a dimension, alpha, from which two layers of attention with skip connection c =
-    `skip` > 0 learn anything, by the Bayes-optimal algorithm (multi-index, section 4).
+    `skip` > 0 and an `activation`, softmax or linear, learn anything, by the Bayes-optimal
+    algorithm (multi-index, section 4).
 
     `.first` is the layer (1 or 2) that is learned first, at `.alpha_first` = 1 / lambda; the other
     one at `.alpha_second`, where alpha lambda = 1 along the first one's curve, with its standard
-    error `.error` from `scrambles` scramblings of `points` (a power of 2) samples. activation:
-    softmax or linear. A second or two, after ten for compiling. Raises `Refusal` for others.
+    error `.error` from `scrambles` scramblings, drawn from `seed`, of `points` (a power of 2)
+    samples. A second or two, after ten for compiling. Raises `Refusal`, which names the argument,
+    for others.
 
     >>> found = two_layer_thresholds(1.0, points=512, scrambles=2)
     >>> found.first, round(found.alpha_first, 4), abs(found.alpha_second - 0.7194) < 0.05

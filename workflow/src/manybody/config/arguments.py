@@ -56,7 +56,7 @@ NAMED = {
     "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
     "architecture": Literal[*ARCHITECTURES],
     "beta": Positive,
-    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
+    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$", examples=["cpu", "cuda"])],
     "energy": Literal["raw", "norm"],
     "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),
@@ -109,7 +109,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             return only_in_notebooks(function, *bound.args, **bound.kwargs)
         except Refusal:
             raise
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # a size that is missing, an option that is not
             raise Refusal(str(error)) from error
 
     return call
