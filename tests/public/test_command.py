@@ -92,7 +92,8 @@ def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
         made.save_pretrained(f"runs/checkpoint-{step}")
     few = ["--length", "12", "--orders", "1", "--forwards", "200"]
     assert command.main(["spectrum", "runs", "--text", "letters.txt", *few]) == 0
-    printed = capsys.readouterr().out
+    printed, progress = capsys.readouterr()
+    assert "\ntokenise letters.txt: " in f"\n{progress}"  # as it was named, by no inner path
     assert "step 200 is left out: its config.json" in printed
     assert printed.count("left out") == 1
     assert "step 100, on letters.txt" in printed
@@ -116,7 +117,6 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatc
     monkeypatch.setattr(flips, "ask", counted)
     assert command.main(arguments) == 0
     whole = (masked / "out/mine.csv").read_bytes(), sum(asked)
-    asked.clear()
     monkeypatch.setattr(spectra, "SAVED", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "update", stopped)

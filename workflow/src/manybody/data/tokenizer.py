@@ -113,7 +113,7 @@ def encode_split(
         rest = np.empty(0, sequences.token_type(vocabulary))
         around = [np.array(tokens, rest.dtype) for tokens in (before, after)]
         marker = known.get("end", bpe.token_to_id(MARKER))
-        label = f"tokenise {documents}"
+        label = f"tokenise {text.about.get('text', documents)}"
         for tokens in stream(text, bpe, end_of_document, label, marker, rest.dtype):
             rest = np.concatenate([rest, tokens])
             whole = len(rest) // inner
