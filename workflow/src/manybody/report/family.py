@@ -29,7 +29,7 @@ SCANNED = (
 )
 FILES = [
     ("contacts.csv", "the scores of all pairs with the names of the sites, the best first"),
-    ("precision.csv", "how many of the best pairs are contacts"),
+    ("precision.csv", "how many of the best pairs are contacts; no line where none is known"),
     ("contacts.rr", "the scores in CASP's format RR"),
     ("mutations.csv", "the change of log p by each mutation of the reference record, in nats"),
     (EFFECTS, "the same of the measured mutants, with their effects"),
