@@ -82,7 +82,7 @@ class Progress:
                 self._bar.set_postfix({**known, **figures}, refresh=False)
                 self._bar.initial += done * before
                 self._bar.update(done)
-            elif self._shown and now - self._last >= INTERVAL:
+            elif self._shown and now - self._last >= INTERVAL and self._done != self._total:
                 self._line(now)
 
     def _line(self, now: float) -> None:
