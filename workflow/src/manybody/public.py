@@ -373,8 +373,8 @@ def spectrum(
     model: as of `losses`. law: where r is from: another block of the `text`, the distribution of
     single tokens (`unigram`), or the `model`. forwards: a cap on the sequences that the model is
     given. seed: of the draws. options: others of `manybody.measure.spectrum.spectrum`, such as
-    `first`, the error asked of M_1 as a share of it (0.03). Raises `Refusal`, which names the
-    argument, for tokens that are too few or do not fit.
+    `first`, the error asked of M_1 as a share of it (0.03). Raises `Refusal`, which says what was
+    found and what was expected, for tokens that are too few or do not fit.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
     >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
@@ -562,10 +562,10 @@ def fit_couplings(
 
         logits_i(a) = h_i(a) + sum_{j != i} J_ij(a, s_j),   J_ij(a, b) = sum_h A^h_ij V^h_ab
 
-    with H = `heads`, `ridge` / 2 times the squares of A, V and h added to the mean loss, in which a
-    sequence counts as one of sequence_weights (N,), 1 each by default. It ends after `iterations`,
-    or where the sum falls no more. `seed` draws the start of one head; several start from a few
-    steps of full couplings.
+    with H = `heads`, `ridge` / 2 times the squares of A, V and h added to the mean loss. Sequences
+    count with sequence_weights (N,), 1 each by default. It ends after `iterations`, or where the
+    sum falls no more. `seed` draws the start of one head; several start from a few steps of full
+    couplings.
 
     `.model` has `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and
     `couplings` J (L, L, |V|, |V|), h and J in nats; `.loss` is the mean loss in nats a site. Raises
@@ -604,10 +604,10 @@ def fit_boltzmann(
 
     It ends where the Pearson correlation of connected pair correlations c_ij(a, b) of new chains
     with those of the tokens is `target` (0 to 1), or says why not: `.about["boltzmann"]["reached"]`
-    and `["reason"]`. The rest is as of `load_couplings`: fields h and couplings J, in nats. `seed`
-    draws the chains, a multiple of 32; the model does not depend on `threads`. Minutes for a family
-    of proteins; `folder` keeps the state, from which a killed call goes on. Raises `Refusal`, which
-    names tokens, weights or chains, for what does not fit.
+    and `["reason"]`. The rest is as of `load_couplings`: fields h and couplings J, in nats. The
+    number of chains is a multiple of 32, `seed` draws them, and the model does not depend on
+    `threads`. Minutes for a family of proteins; `folder` keeps the state, from which a killed call
+    goes on. Raises `Refusal`, which names tokens, weights or chains, for what does not fit.
 
     >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 0.5, 4000)
     >>> model = fit_boltzmann("learned", tokens, vocabulary=3, chains=1024)
