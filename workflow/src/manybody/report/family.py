@@ -89,8 +89,11 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
         return stem and inline(Path(folder, f"{stem}.png"), MOST // (1 + len(parts)))
 
     sections = [(title, said, stem, picture(stem)) for title, said, stem in parts]
-    now = dict.fromkeys(measured.FORMATS, record.get("formats"))
-    now |= {EFFECTS: record.get("effects"), ALL_COLUMNS: record["left_out"]["columns"]}
+    now = {
+        **dict.fromkeys(measured.FORMATS, record.get("formats")),
+        EFFECTS: record.get("effects"),
+        ALL_COLUMNS: record["left_out"]["columns"],
+    }
     files = [
         (name, said + ", of an earlier run" * (not now.get(name, True)))
         for name, said in FILES
@@ -287,14 +290,21 @@ def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
         components.plot(along["x"], along["y"], ".", color=colour, markersize=2, label=series)
         distances.plot(near["x"], near["y"], color=colour, label=series)
     components.set(xlabel="first component", ylabel="second", title="(d) principal components")
-    distances.set(xlabel="sites that differ (share)", ylabel="share of sequences")
-    distances.set_title("(e) nearest natural sequence")
+    distances.set(
+        xlabel="sites that differ (share)",
+        ylabel="share of sequences",
+        title="(e) nearest natural sequence",
+    )
     style.legend_below(distances, 2)
     for name, (label, colour) in CHAINS.items():
         later = drawn["mixing"][name]
         chains.plot(later["x"], later["y"], ".-", color=colour, label=label)
-    chains.set(xscale="log", xlabel="sweeps later", ylabel="share of sites")
+    chains.set(
+        xscale="log",
+        xlabel="sweeps later",
+        ylabel="share of sites",
+        title="(f) chains have the colour of",
+    )
     style.plain_ticks(chains.xaxis)
-    chains.set_title("(f) chains have the colour of")
     style.legend_below(chains)
     return figure

@@ -68,7 +68,12 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     axes.axline(
         *zip(ends, ends, strict=True), color="0.7", linewidth=0.8, linestyle="--", gid="guide"
     )
-    axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
-    axes.set(title=f"(d) clones{f' ({left} without a time)' if left else ''}")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="predicted step of saturation",
+        ylabel="seen",
+        title=f"(d) clones{f' ({left} without a time)' if left else ''}",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis, style.STEPS)

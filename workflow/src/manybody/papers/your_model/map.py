@@ -150,8 +150,11 @@ def _draw_passage(axes, tables: Tables) -> None:
     words, shown, every = tables.words, tables.shown, tables.every
     lines = _lines(words)
     axes.set_axis_off()
-    axes.set(xlim=(0, LINE), ylim=((1 + len(lines)) * len(shown), -0.2))
-    axes.set_title("(c) what acts on the token in the frame")
+    axes.set(
+        xlim=(0, LINE),
+        ylim=((1 + len(lines)) * len(shown), -0.2),
+        title="(c) what acts on the token in the frame",
+    )
     looks = dict(family="DejaVu Sans Mono", size=6, va="center", parse_math=False, in_layout=False)
     for place, target in enumerate(shown):
         influence = np.nan_to_num(every[target])
