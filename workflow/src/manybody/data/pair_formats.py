@@ -3,6 +3,7 @@
 All of these files have the signs of log p, as `PairModel` has: a large coupling makes two colours
 likely together. A model is written in the gauge that it has, and read as it stands in the file:
 the gauge changes no probability, and `PairModel.zero_sum` sets it. Numbers have all their digits.
+Of CCMpred's `-r` only reading is here.
 
 | program | what | sites | gauge that the program writes |
 | --- | --- | --- | --- |
@@ -24,7 +25,6 @@ from manybody.data.alignment import ALPHABETS, GAP, read_text
 from manybody.data.given import named_file
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io.atomic import atomic, write_text
-from manybody.io.refusal import Refusal
 
 COLOURS = {kind: "-" + letters["residues"] for kind, letters in ALPHABETS.items()}
 CCMPRED = "ARNDCQEGHILKMFPSTWYV-"  # the order of its colours
@@ -93,23 +93,6 @@ def read_adabmdca(path: str | Path) -> PairModel:
     if not finite or len(pairs) + len(single) < len(rows) or (i == j).any():
         raise _unlike(path, "adabmDCA", ADABMDCA)
     return PairModel(fields, couplings + couplings.transpose(1, 0, 3, 2), _about(kind))
-
-
-def write_ccmpred(path: str | Path, model: PairModel) -> None:
-    """Writes a model of proteins as CCMpred's `-r` does, its fields less those of the gap, which is
-    the same distribution: the file has no place for those. `Refusal` for other alphabets."""
-    if model.about.get("alphabet") != COLOURS["protein"]:
-        raise Refusal(
-            f"alphabet: found {model.about.get('alphabet')}; CCMpred has proteins alone "
-            f"({COLOURS['protein']}); write the format of adabmDCA"
-        )
-    order = [COLOURS["protein"].index(letter) for letter in CCMPRED]
-    fields = model.fields[:, order] - model.fields[:, order[-1:]]
-    with atomic(path) as temporary, temporary.open("w") as file:
-        np.savetxt(file, fields[:, :-1], FULL, "\t")
-        for i, j in zip(*np.triu_indices(model.length, 1), strict=True):
-            file.write(f"# {i} {j}\n")
-            np.savetxt(file, model.couplings[i, j][np.ix_(order, order)], FULL, "\t")
 
 
 def read_ccmpred(path: str | Path) -> PairModel:
