@@ -147,9 +147,9 @@ def test_runs_are_solved_by_equations_in_double_precision(unit):
     made = config()
     made["models"]["solved"] = made["models"]["tiny"] | {"layers": 1, "bias": False}
     runs = [("spins", "solved", 0), ("spins", "solved", 1), ("spins", "tiny", 0)]
-    figures = SimpleNamespace(keys=lambda *_: [SimpleNamespace(runs=runs)])
+    prices = Prices(made, SIZES, {}, lambda *figure: {("potts", "fig2"): runs}[figure])
     asked = {"paper": "potts", "figure": "fig2"}
-    assert Prices(made, SIZES, {}, figures).of("evaluate_equations", asked) == 200 * 0.25 / 1000
+    assert prices.of("evaluate_equations", asked) == 200 * 0.25 / 1000
 
 
 def test_a_large_fixed_part_is_told_from_many_units(monkeypatch):

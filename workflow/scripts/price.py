@@ -53,7 +53,7 @@ theory_module = run.globals["models"].theory_module
 sizes = {source: sources.sizes_of(source) for source in config["sources"]}
 modules = {source: sources.module(source) for source in config["sources"]}
 modules |= {f"theory/{name}": theory_module(name) for name in config["theory"]}
-prices = Prices(config, sizes, modules, run.globals["figures"])
+prices = Prices(config, sizes, modules, run.globals["figures"].equation_runs)
 with open(snakemake.log[0], "w", buffering=1) as log, redirect_stderr(log):
     said = write(Path(out), jobs, prices, config["compute"], start)
 print(said)

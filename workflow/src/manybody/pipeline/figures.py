@@ -133,12 +133,17 @@ class Figures:
         """The states of clones that a figure shows, as its block names them."""
         return self._block(paper, figure).states(self.config)
 
-    def equation_inputs(self, paper: str, figure: str) -> dict[str, str | list[str]]:
-        """Manifests of a figure's runs whose loss equations tell, and files of their one source."""
+    def equation_runs(self, paper: str, figure: str) -> list[tuple[str, str, int]]:
+        """A figure's runs (source, model, seed) whose loss equations tell."""
         (asked,) = self.keys(needed.Equations, [(paper, figure)])
-        source = asked.runs[0][0]
+        return asked.runs
+
+    def equation_inputs(self, paper: str, figure: str) -> dict[str, str | list[str]]:
+        """Manifests of `equation_runs`, and files of their one source."""
+        runs = self.equation_runs(paper, figure)
+        source = runs[0][0]
         return {
-            "models": [self.paths.model_path(*run) for run in asked.runs],
+            "models": [self.paths.model_path(*run) for run in runs],
             "validation": self.paths.split_path(source, "validation"),
             "hamiltonian": self.paths.hamiltonian.format(source=source),
         }

@@ -40,8 +40,6 @@ from manybody.models.objectives import (
     next_token_loss,
     sequence_sums,
 )
-from manybody.papers import inputs as needed
-from manybody.pipeline.figures import Figures
 from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws, unigram
@@ -272,16 +270,17 @@ class Probe:
 class Prices:
     """The cost of each job of a config. sizes: |V| and L of the sources, where they are known;
     modules: those that make the sequences of sources, and of a theory t as `theory/t`, which are
-    given so that no stage imports all kinds; figures: which runs a figure solves by equations."""
+    given so that no stage imports all kinds; solved: runs (source, model, seed) that the equations
+    of a figure of a paper are solved for."""
 
     def __init__(
         self,
         config: dict,
         sizes: dict[str, dict],
         modules: dict[str, str],
-        figures: Figures | None = None,
+        solved: Callable[[str, str], list] | None = None,
     ):
-        self.config, self.sizes, self.modules, self.figures = config, sizes, modules, figures
+        self.config, self.sizes, self.modules, self.solved = config, sizes, modules, solved
         self.known: dict[str, float] = {}
         self.probe = lru_cache(4)(lambda description, gpu: Probe(json.loads(description), gpu))
 
@@ -390,9 +389,9 @@ class Prices:
 
     def _evaluate_equations(self, gpu: bool, paper: str, figure: str) -> float:
         """Every position of each validation sequence is masked in turn."""
-        (asked,) = self.figures.keys(needed.Equations, [(paper, figure)])
-        count = self.config["sources"][asked.runs[0][0]]["sequences"]["validation"]
-        solved = [run for run in asked.runs if models.about(self.config["models"][run[1]]).equation]
+        runs = self.solved(paper, figure)
+        count = self.config["sources"][runs[0][0]]["sequences"]["validation"]
+        solved = [run for run in runs if models.about(self.config["models"][run[1]]).equation]
         return sum(count * self._model(*run[:2], gpu)[1]("solved") for run in solved)
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
