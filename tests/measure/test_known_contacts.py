@@ -383,6 +383,14 @@ def test_structures_as_programs_write_them(case, tmp_path):
     assert re.search(said, found)
 
 
+def test_parts_of_two_copies_are_said_to_be_such(tmp_path):
+    """One copy lacks the residues from 20 on, the other those to 12."""
+    second = as_pdb(["GLY"] * 12 + NAMES[12:], PLACES + 60)[24:]
+    copies = [*as_pdb(NAMES[:20], PLACES[:20]), *second]
+    assert "numbers of chain A go back between" in known_of(copies, tmp_path)[2]
+    assert "go back" not in known_of(WHOLE, tmp_path)[2]
+
+
 def test_numbers_say_where_residues_are_missing(tmp_path):
     """Both edges of the gap have the same letter: two alignments are equally good."""
     first, last = 8, 14

@@ -220,7 +220,11 @@ def structure_distances(
     sites = np.array(columns)[of_record]
     distances[np.ix_(sites, sites)] = between
     np.fill_diagonal(distances, np.nan)
-    said += _passed(whole[name], kind)
+    copies = np.cumsum(np.diff([one.number for one in residues], prepend=-np.inf) < 0)
+    said += _passed(whole[name], kind) + [
+        f"the numbers of {named} go back between residues of the record: if these are of several "
+        "copies, distances between copies are wrong; give each copy a chain of its own"
+    ] * (len(set(copies[of_chain])) > 1)
     lacking = np.setdiff1d(columns, sites[np.isfinite(between).any(axis=0)]) + 1
     more = ", ".join(map(str, lacking[:10])) + ", ..." * (len(lacking) > 10)
     said.append(
