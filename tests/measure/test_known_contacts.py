@@ -123,6 +123,8 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("# STOCKHOLM 1.0\na ACDEFGHI\nb ACDEFGHI\n//\n", "Stockholm file without .*SS_cons"),
+        ("i\tj\tlength\n2\t8\t3\n", "line 2: .*a row for each pair, and no column `length`"),
         ("PFRMAT RR\nACDEFGH\n2 4 0 8 1\n", "sequence has 7 residues, expected the 8 columns"),
         ("2 4 0 12 .9\n", "line 1: .*, expected 0 8, the distances"),
         ("2 4 0 8 17.3\n", "line 1: .*, expected a probability from 0 to 1"),

@@ -464,9 +464,15 @@ def read_contacts(
     have the letters of the aligned `record` (L) there.
     `SourceError` names the line that is not like this.
     """
+    text = consensus_structure(Path(path)) or _text(path)
+    if text.lstrip().startswith("# STOCKHOLM"):
+        raise SourceError(
+            f"{path} is a Stockholm file without a line #=GC SS_cons; expected one, which lists "
+            "the pairs; add it, or give the pairs as a list or in brackets"
+        )
     split = (
         (n, line, re.split(r"\s*[,;]\s*|\s+", line.partition("#")[0].strip(" \t").rstrip(",;")))
-        for n, line in enumerate((consensus_structure(Path(path)) or _text(path)).splitlines(), 1)
+        for n, line in enumerate(text.splitlines(), 1)
     )
     rows = [(n, line, [one.strip("\"'") for one in fields]) for n, line, fields in split]
     rows = _pairs_of_matrix([row for row in rows if row[2] != [""]], length)
@@ -522,6 +528,8 @@ def read_contacts(
         ),
         (table["i"] != table["j"], "two different sites"),
         (given.between(least, most), expected),
+        # As R4RNA lists helices, from the pair (i, j) inwards
+        (~fits if "length" in names else fits, "a row for each pair, and no column `length`"),
     ]
     own = dict(enumerate(record.upper().replace("U", "T"), start=1))
     checks += [
