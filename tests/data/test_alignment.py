@@ -164,6 +164,10 @@ WRITTEN = {  # format, text, rows, and what is said
         "clustal", "MUSCLE (3.8) multiple sequence alignment\n\n\na/7-8  ACE 3\nb      AC* 3\n"
         "       **\n\na/7-8  F 4\nb      F 4\n       *\n", ROWS, "^$",
     ),
+    "names with spaces": (
+        "clustal", "CLUSTAL W\n\nseq A  ACE 3\nseq B  AC* 3\n\nseq A  FAC EF 8\nseq B  FAC EF 8\n",
+        [("seq A", "ACEFACEF"), ("seq B", "AC*FACEF")], "^$",
+    ),
     "lines": ("lines", "ACEF\n\nAC*F\n", [("line-1", "ACEF"), ("line-2", "AC*F")], "^$"),
     "blocks without empty lines": (
         "stockholm", "\n# STOCKHOLM 1.0\na/7-8 AC\nb AC\na/7-8 EF\nb *F\n//\n\n", ROWS, "^$"

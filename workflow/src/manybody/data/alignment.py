@@ -474,7 +474,11 @@ def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
             block.clear()
         elif line[0] != "#":
             name, *pieces = line.split()
-            found.append((name, block[name], "".join(p for p in pieces if not p.isdigit())))
+            pieces = [part for part in pieces if not part.isdigit()]
+            # Letters come in pieces of one length: what is shorter is of a name with spaces.
+            while len(pieces) > 1 and len(pieces[0]) < len(pieces[1]):
+                name = f"{name} {pieces.pop(0)}"
+            found.append((name, block[name], "".join(pieces)))
             block[name] += 1
     # Blocks may follow each other without an empty line: the same names in the same order.
     order = [name for name, *_ in found]
