@@ -107,7 +107,11 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             of_split |= {"passed_over": passed} if passed else {}
         for name, writer in writers.items():
             if not writer.documents:
-                counts = ", ".join(f"{key} {one.documents}" for key, one in writers.items())
+                counts = ", ".join(
+                    [f"{key} {one.documents}" for key, one in writers.items()]
+                    + [f"of {about['deduplicated']['documents']} with those that repeat"]
+                    * bool(unique)
+                )
                 raise SourceError(
                     f"the {name} split comes out empty (documents: {counts}); expected at least "
                     f"one document in each; give it a larger share, another `seed`, or more "

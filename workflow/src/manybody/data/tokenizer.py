@@ -50,10 +50,13 @@ def train(
         batches = batched(text, progress)
         bpe.train_from_iterator((_ended(batch, end_of_document) for batch in batches), trainer)
     if bpe.get_vocab_size() != vocabulary:
+        cut = text.about.get("deduplicated")
+        repeated = f"; {cut['characters']} in all splits with repeated text" if cut else ""
         raise SourceError(
-            f"found {vocabulary}, at which {documents} ({text.characters} characters) yields "
-            f"{bpe.get_vocab_size()} tokens; expected at least 256, the bytes (one more where "
-            f"the marker is kept), and no more than the text yields; change it, or give more text",
+            f"found {vocabulary}, at which {documents} ({text.characters} characters{repeated}) "
+            f"yields {bpe.get_vocab_size()} tokens; expected at least 256, the bytes (one more "
+            "where the marker is kept), and no more than the text yields; change it, or give more "
+            "text",
             "vocabulary",
         )
     write_json(_beside(out, "documents"), {"sha256": text.sha256, **text.about})
