@@ -263,8 +263,7 @@ def _items(schema: dict) -> list:
     first = _example(item)
     if not schema.get("uniqueItems"):
         return [first] * count
-    words = isinstance(first, str)
-    return [f"{first}-{i}" if words else first + i for i in range(count)]
+    return [f"{first}-{i}" if isinstance(first, str) else first + i for i in range(count)]
 
 
 def _number(schema: dict, kind: str):

@@ -47,8 +47,7 @@ class Families:
 
     def files(self, name: str, number: int | str, parts=("file", "structure")) -> list[str]:
         """The files of one job that are there: a family whose file is not is named on the page."""
-        entries = self.chunk(name, number)
-        named = [entry[part] for entry in entries for part in parts if entry[part]]
+        named = [entry[part] for entry in self.chunk(name, number) for part in parts if entry[part]]
         return [path for path in named if Path(path).is_file()]
 
     def _entries(self, name: str) -> list[dict]:

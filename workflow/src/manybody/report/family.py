@@ -207,8 +207,7 @@ def write_scan(
     if table is None:
         return []
     # What was measured keeps its digits: rounded, distinct effects would share a rank.
-    digits = table.astype({"DMS_score": object})
-    write_csv(digits, out.with_name(f"{out.name}-effects.csv"))
+    write_csv(table.astype({"DMS_score": object}), out.with_name(f"{out.name}-effects.csv"))
     return mutations.answers(table)
 
 

@@ -55,8 +55,7 @@ class Interpolated(Model):
 
     def all_masked_features(self, tokens: Tensor) -> Tensor:
         self.check_tokens(tokens)
-        places = torch.arange(self.length, device=tokens.device)
-        return self._features(tokens, places.expand(1, -1))
+        return self._features(tokens, torch.arange(self.length, device=tokens.device).expand(1, -1))
 
     @property
     def readout(self) -> tuple[Tensor, None]:

@@ -157,8 +157,7 @@ class Pretrained(Model):
             return
         self.output.forward, self.direct = torch.nn.Identity().forward, True
         try:
-            parts = self.head(self._read(tokens))
-            apart = (parts - whole).abs().max().item()
+            apart = (self.head(self._read(tokens)) - whole).abs().max().item()
             self.direct = apart <= TOLERANCE * (1 + whole.abs().max().item())
         except RuntimeError:  # what follows expects |V| numbers
             self.direct = False

@@ -119,8 +119,7 @@ def _deepest(found: Staircase) -> Iterator[Comparison]:
 def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
     """The share of a group's runs that rest on each of some lines."""
     runs = group.runs.values()
-    fine = all(run.spacing <= FINE for run in runs)
-    unusable = "" if fine else "checkpoints are too far apart"
+    unusable = "" if all(run.spacing <= FINE for run in runs) else "checkpoints are too far apart"
     levels = [line.loss for line in found.lines.descending]
     if any(abs(high - low) < 2 * ON_LINE for low, high in pairwise(levels)):
         unusable = f"lines are closer than {2 * ON_LINE:g}"

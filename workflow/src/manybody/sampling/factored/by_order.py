@@ -207,8 +207,7 @@ class OrderChains:
 
     def _rows(self, chains: Tensor, count: int) -> list[np.ndarray]:
         """Arrays (n, |V|) to be filled."""
-        shape = (len(chains), len(self._g))
-        return [np.empty(shape, self._g.dtype) for _ in range(count)]
+        return [np.empty((len(chains), len(self._g)), self._g.dtype) for _ in range(count)]
 
     @staticmethod
     def _through(matrices: list[Tensor], vectors: Tensor, rest: Tensor) -> Tensor:

@@ -191,8 +191,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             entry["skip"], entry["activation"], entry["regulariser"], entry["threads"]
         )
         streams = np.random.SeedSequence(entry["seed"]).spawn(3)
-        seeds = streams[0].spawn(entry["scrambles"])
-        normals = [draws(entry["points"], seed) for seed in seeds]
+        normals = [draws(entry["points"], seed) for seed in streams[0].spawn(entry["scrambles"])]
         alphas = np.array(sorted(entry["alphas"]))
         # Of a table, each about as long as an alpha from above.
         places = len(SINGLE_LAYER) + len(BOTH)
