@@ -49,6 +49,14 @@ def test_what_was_done_before_says_nothing_of_the_time_left(log, monkeypatch):
         assert last_progress(log, 100.0).left == pytest.approx(80, abs=1)  # 16 steps, 4 in 20 s
 
 
+def test_finished_work_has_one_last_line(log):
+    with said_to(log), Progress(4, "steps", "fit") as bar:
+        for _ in range(2):
+            bar.update(2)
+    lines = [line.partition(",")[0] for line in log.read_text().splitlines()]
+    assert lines == ["fit: 2/4 steps (50%)", "fit: 4/4 steps (100%)"]
+
+
 def test_nothing_is_found_in_a_log_that_is_old_or_silent_or_not_there(log):
     assert last_progress(log.with_name("other.log"), 100.0) is None
     with said_to(log):

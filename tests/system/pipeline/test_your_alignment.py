@@ -117,7 +117,8 @@ def test_an_rna_family_without_and_with_a_structure(tmp_path):
 
 def test_new_sequences_and_three_body_terms_of_a_family(tmp_path):
     (tmp_path / "family.fasta").write_text(family())
-    output = follow(tmp_path, f"{COMMANDS[0]} --boltzmann --three-body")
+    output = follow(tmp_path, f"{COMMANDS[0]} --boltzmann --three-body --formats")
+    assert (tmp_path / "family-family" / "evcouplings.csv").is_file()
     assert "Boltzmann learning has reached its target" in output
     # The law has pairs alone.
     assert re.search(r"do they matter \(at least \.01\)\? (No|Undecided)\.", output)
