@@ -157,7 +157,7 @@ def test_a_family_of_copies_is_not_learned(tmp_path):
     path.write_text(">a\nACGUACGU\n" * 10)
     family = families.read(path)
     said = measured.learned(family, model_of(family, []), tmp_path / "out", 1)
-    assert said.startswith("There is no Boltzmann learning: weights: 1 effective sequences")
+    assert said.startswith("There is no Boltzmann learning: sequence_weights: 1 effective")
 
 
 # --- Fits ----------------------------------------------------------------------------------------

@@ -100,8 +100,8 @@ def learn(
     # At a sum of 1 the pseudocount leaves nothing of the data.
     if weights.shape != (len(tokens),) or not (weights >= 0).all() or weights.sum() < LEAST:
         raise Refusal(
-            f"weights: {weights.sum():.3g} effective sequences; expected a weight for each, none "
-            f"below 0, and their sum at least {LEAST:g}"
+            f"sequence_weights: {weights.sum():.3g} effective sequences; expected a weight for "
+            f"each, none below 0, and their sum at least {LEAST:g}"
         )
     if chains % RENEWED or chains < RENEWED:
         raise Refusal(f"chains: {chains}, expected a multiple of {RENEWED}")

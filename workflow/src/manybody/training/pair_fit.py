@@ -57,8 +57,8 @@ class Family:
             )
         if weights.shape != tokens.shape[:1] or not (weights >= 0).all() or not weights.any():
             raise ValueError(
-                f"weights: shape {weights.shape}, expected {tokens.shape[:1]}, none below 0 and "
-                "not all 0"
+                f"sequence_weights: shape {weights.shape}, expected {tokens.shape[:1]}, none below "
+                "0 and not all 0"
             )
         unique, place = np.unique(tokens.astype(np.int32), axis=0, return_inverse=True)
         self.weights = np.bincount(place.reshape(-1), weights, len(unique))

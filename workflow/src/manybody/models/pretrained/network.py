@@ -134,7 +134,8 @@ class Pretrained(Model):
 
     @torch.no_grad()
     def _check_head(self) -> None:
-        """True if the logits are the output layer of what it reads, and L tokens can be read.
+        """Sets `direct`: whether the logits are the output layer of what it reads. `Refusal` where
+        L tokens cannot be read.
 
         Where something follows that layer, such as a bound on logits, features are logits.
         """
