@@ -37,7 +37,7 @@ env: ## the virtual environment, from the hash-locked list
 figures: env ## every figure of the default configuration (minutes)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
-# Copies of what the demo shows, for docs/results.md; docs/gallery/runs.csv has each picture's commit.
+# Copies of what the demo with config/seeds.yaml shows, for docs/results.md; docs/gallery/runs.csv has each picture's commit.
 gallery: env ## pictures, tables and claims of the demo to docs/gallery, then docs/results.md
 	@$(INSIDE) PYTHONPATH=workflow/src:workflow python workflow/schemas/results.py "$$RESULTS"
 	@$(MAKE) --no-print-directory config

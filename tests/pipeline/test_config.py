@@ -30,6 +30,7 @@ def put(config, path, value):
     ("overlays", "figures"),
     [
         ([], {"simplicity", "potts", "multi-index"}),
+        (["seeds.yaml"], {"simplicity", "potts", "multi-index"}),
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["truths.yaml"], None),

@@ -63,6 +63,9 @@ def test_each_rule_takes_what_the_table_says(config, tmp_path):
             assert str(told) == expected, (row["makes"], key)
     if config == "demo":
         assert {row["rule"] for row in mine} == {job.rule.name for job in made.values()}
+        # A new seed must not run the jobs of the others again.
+        for run, key in (("losses/bert/seed-0", "evaluation"), ("spectra/bert/seed-0", "entry")):
+            assert "seeds" not in made[run].params[key]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ rule evaluate_model:
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        evaluation=lambda wildcards: paths.entry("evaluations", wildcards.evaluation),
+        evaluation=lambda wildcards: paths.of_one_run("evaluations", wildcards.evaluation),
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
@@ -94,7 +94,7 @@ rule measure_spectrum:
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        entry=lambda wildcards: paths.entry("spectra", wildcards.spectrum),
+        entry=lambda wildcards: paths.of_one_run("spectra", wildcards.spectrum),
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
             "measure_spectrum.py",

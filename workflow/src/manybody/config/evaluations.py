@@ -40,8 +40,11 @@ class SplitTarget(Block):
 def _sizes(source, config) -> str:
     """|V| and L of a source in words."""
     given = sized(source, config)
-    known = f"|V| = {given.vocabulary}, L = {given.length}"
-    return "those of its file" if given.length is None else known
+    return (
+        "those of its file"
+        if given.length is None
+        else f"|V| = {given.vocabulary}, L = {given.length}"
+    )
 
 
 Target = nearest_of(CloneTarget, InitialTarget, SplitTarget)

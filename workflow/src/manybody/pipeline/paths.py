@@ -40,9 +40,14 @@ class Paths:
     def entry(self, block: str, name: str) -> dict:
         """The config's entry `block: name`. `ConfigError` names what is there where it is not."""
         if name not in self.config[block]:
-            known = ", ".join(sorted(self.config[block]))
-            raise ConfigError(f"config has no {block}: {name}; it has {known}")
+            raise ConfigError(
+                f"config has no {block}: {name}; it has {', '.join(sorted(self.config[block]))}"
+            )
         return self.config[block][name]
+
+    def of_one_run(self, block: str, name: str) -> dict:
+        """The entry without its seeds. Each seed has a job, which another seed must not change."""
+        return {key: value for key, value in self.entry(block, name).items() if key != "seeds"}
 
     def split_path(self, source: str, split: str) -> str:
         return f"{self.sequences}/{split}.parquet".format(source=source)
