@@ -65,8 +65,10 @@ def commit(checkout: str | Path) -> str:
 def versions() -> str:
     """Python and the packages that numbers hang on."""
     installed = {found.name: found.version for found in distributions()}
-    known = [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
-    return ", ".join([f"Python {platform.python_version()}", *known])
+    return ", ".join(
+        [f"Python {platform.python_version()}"]
+        + [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
+    )
 
 
 def machine() -> str:
