@@ -370,6 +370,8 @@ STRUCTURES = {
     "no coordinates": ([*WHOLE, WHOLE[0][:30] + "*" * 24], "whose coordinates are no.*: 1"),
     "hydrogens of one name": ([h for t in WHOLE for h in (t, t[:12] + " H  " + t[16:])], "33 of"),
     "lower case": ([text.lower().replace("atom", "ATOM") for text in WHOLE], "33 of the 33"),
+    "residues at the end": ([*WHOLE[:20], *WHOLE[40:], *WHOLE[20:40]], "order of their numbers"),
+    "from the end": (WHOLE[::-1], "A taken in the order of their numbers, which the file"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
 
@@ -386,11 +388,25 @@ def test_structures_as_programs_write_them(case, tmp_path):
 
 
 def test_parts_of_two_copies_are_said_to_be_such(tmp_path):
-    """One copy lacks the residues from 20 on, the other those to 12."""
+    """One copy lacks the residues from 20 on, the other those to 12, or has other numbers."""
     second = as_pdb(["GLY"] * 12 + NAMES[12:], PLACES + 60)[24:]
     copies = [*as_pdb(NAMES[:20], PLACES[:20]), *second]
-    assert "numbers of chain A go back between" in known_of(copies, tmp_path)[2]
+    assert "numbers of chain A go back, or TER ends it, between" in known_of(copies, tmp_path)[2]
+    on = [f"{one[:22]}{int(one[22:26]) + 90:>4}{one[26:]}" for one in second]
+    assert "TER ends it" in known_of([*copies[: -len(second)], "TER", *on], tmp_path)[2]
     assert "go back" not in known_of(WHOLE, tmp_path)[2]
+
+
+@pytest.mark.parametrize("place", [0, 9999])
+def test_residues_that_share_a_place_are_not_known(place, tmp_path):
+    """As programs write those that they have no coordinates for."""
+    lines = [text[:30] + f"{place:8.3f}" * 3 + text[54:] for text in WHOLE[:30]] + WHOLE[30:]
+    distances, identical, said = known_of(lines, tmp_path)
+    known = np.flatnonzero(np.isfinite(distances).any(axis=0))
+    assert len(known) == identical < len(PROTEIN)
+    shown = distances[known[0], known[1:]]
+    np.testing.assert_allclose(shown, cdist(BETAS, BETAS)[known[0], known[1:]], atol=1e-4)
+    assert "no numbers, or those of another residue: 30; " in said
 
 
 def test_numbers_say_where_residues_are_missing(tmp_path):
@@ -430,13 +446,15 @@ def test_an_mmcif_file_that_is_cut_is_said_to_be(tmp_path):
 
 
 def test_an_mmcif_file_needs_few_columns_and_its_first_block_counts(tmp_path):
-    columns = "label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
-    head = ["", "loop_", *(f"_atom_site.{name}" for name in columns.split())]
+    """A column without values is none, and errors of coordinates stand behind them."""
+    columns = "label_atom_id label_comp_id label_asym_id label_seq_id auth_asym_id"
+    names = [*columns.split(), *(f"Cartn_{axis}" for axis in "xyz")]
+    head = ["", "loop_", *(f"_atom_site.{name}" for name in names)]
     rows = [
-        f"CA {name} A {number} {' '.join(map(str, place))}"
+        f"CA {name} A {number} ? {'(4) '.join(map(str, place))}"
         for number, (name, place) in enumerate(zip(NAMES, PLACES, strict=True), start=1)
     ]
     blocks = ["data_empty", "data_x", *head, *rows, "#", "data_y", *head, *rows[::-1], "#"]
     distances, _, said = known_of(blocks, tmp_path, name="no-ending")
-    assert said.startswith("the first of 2 models is used; ")
+    assert re.match("the first of 2 models is used; .*; chain A, one of 1", said)
     np.testing.assert_allclose(distances[0, 1:], cdist(PLACES, PLACES)[0, 1:], atol=1e-4)

@@ -191,16 +191,22 @@ def structure_distances(
             f"chain: found {chain}, but {path} has the {kind} chains {known} (auth_asym_id in "
             "mmCIF); name one of them, or leave `chain` out"
         )
-    pairs = {
-        name: aligned(
-            record, "".join(one.letter for one in found), kind, [one.number for one in found]
+    # Programs append what they build later: the order of the numbers may be that of the chain.
+    every = [
+        (
+            name,
+            order,
+            *aligned(
+                record, "".join(one.letter for one in order), kind, [one.number for one in order]
+            ),
         )
         for name, found in chains.items()
+        for order in (found, sorted(found, key=lambda one: one.number))
         if chain in (None, name)
-    }
-    name = max(pairs, key=lambda name: pairs[name][1])
-    (of_record, of_chain), identical = pairs[name]
-    residues, named = chains[name], f"chain {name or 'without a name'}"
+        and (order is found or any(a is not b for a, b in zip(order, found, strict=True)))
+    ]
+    name, residues, (of_record, of_chain), identical = max(every, key=lambda one: one[3])
+    named = f"chain {name or 'without a name'}"
     size = min(len(record), len(residues))
     least = math.ceil(size * min(1.0, max(IDENTICAL[kind], 4.8 * size**-0.63)))
     if identical < least:
@@ -220,17 +226,29 @@ def structure_distances(
     sites = np.array(columns)[of_record]
     distances[np.ix_(sites, sites)] = between
     np.fill_diagonal(distances, np.nan)
-    copies = np.cumsum(np.diff([one.number for one in residues], prepend=-np.inf) < 0)
-    said += _passed(whole[name], kind) + [
-        f"the numbers of {named} go back between residues of the record: if these are of several "
-        "copies, distances between copies are wrong; give each copy a chain of its own"
-    ] * (len(set(copies[of_chain])) > 1)
+    copies = np.cumsum(
+        [
+            one.part != before.part or one.number < before.number
+            for before, one in itertools.pairwise([residues[0], *residues])
+        ]
+    )
+    said += (
+        _passed(whole[name], kind)
+        + [f"residues of {named} taken in the order of their numbers, which the file does not have"]
+        * (residues is not chains[name])
+        + [
+            f"the numbers of {named} go back, or TER ends it, between residues of the record: if "
+            "these are of several copies, distances between copies are wrong; give each copy a "
+            "chain of its own"
+        ]
+        * (len(set(copies[of_chain])) > 1)
+    )
     lacking = np.setdiff1d(columns, sites[np.isfinite(between).any(axis=0)]) + 1
-    more = ", ".join(map(str, lacking[:10])) + ", ..." * (len(lacking) > 10)
     said.append(
         f"{named}, one of {len(chains)}, has {len(residues)} residues; "
         f"{len(columns) - len(lacking)} of the {len(columns)} of the record {about['reference']} "
-        f"are known{'; not those of columns ' * (len(lacking) > 0)}{more}; {identical} of the "
+        f"are known{'; not those of columns ' * (len(lacking) > 0)}"
+        f"{', '.join(map(str, lacking[:10]))}{', ...' * (len(lacking) > 10)}; {identical} of the "
         f"{len(of_record)} aligned residues are the same"
     )
     return distances, dict(
@@ -253,24 +271,26 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
 
 
 # An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
-# is HETATM (`ligand`), its alternative location ('' without).
-Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place")
+# is HETATM (`ligand`), its alternative location ('' without), how many lines TER stand before it.
+Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place part")
 # The names of a residue, the likeliest first, the atoms of that one by name, and its letter, X or N
-# of one whose name is unknown and that has a backbone, None of what is no residue; its number.
-Residue = namedtuple("Residue", "names atoms letter number")
+# of one whose name is unknown and that has a backbone, None of what is no residue; its number, and
+# the part of its first atom.
+Residue = namedtuple("Residue", "names atoms letter number part")
 
 
 def _pdb_atoms(text: str) -> Iterator[Atom]:
     """Atoms of a PDB file. Remarks, and numbers that nothing uses, are not read."""
-    model = 0
+    model = part = 0
     for line in text.splitlines():
+        part += line.startswith("TER")
         model += line.startswith(("MODEL", "END"))
         if line.startswith(("ATOM  ", "HETATM")):
             yield Atom(
                 str(model), line[21:22].strip(), line[22:27], line[17:20].strip().upper(),
                 line[0] == "H", line[12:16].strip().upper(), line[16:17].strip(), line[54:60],
                 line[76:78].strip(),
-                _place(line[at : at + 8] for at in (30, 38, 46)),
+                _place(line[at : at + 8] for at in (30, 38, 46)), part,
             )  # fmt: skip
 
 
@@ -282,7 +302,10 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
         table = MMCIF2Dict(io.StringIO(block))
         places = [table.get(f"_atom_site.Cartn_{axis}", []) for axis in "xyz"]
         columns = [
-            next((table[name] for name in names if name in table), ["."] * len(places[0]))
+            next(
+                (table[name] for name in names if {*table.get(name, ())} - {*".?"}),
+                ["."] * len(places[0]),
+            )
             for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
         ]
         if len({len(values) for values in (*places, *columns)}) > 1:
@@ -293,7 +316,8 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
             model, chain, site, code, residue, group, name, other, occupancy, element = values
             yield Atom(
                 f"{number} {model}", chain, site + code, residue.upper(), group == "HETATM",
-                name.upper(), other.strip(".?"), occupancy, element.strip(".?"), _place(place),
+                name.upper(), other.strip(".?"), occupancy, element.strip(".?"),
+                _place(value.partition("(")[0] for value in place), 0,
             )  # fmt: skip
 
 
@@ -314,7 +338,17 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             f"{path} cannot be read as a structure: it is cut or damaged ({reason}); expected PDB "
             "or mmCIF; fetch or save it again"
         ) from error
-    atoms = [atom for atom in given if np.isfinite(atom.place).all()]
+    # Where a place is not known programs write one for all atoms, as 0 or 9999.
+    residues_at = Counter(
+        spot[:-1]
+        for spot in {(a.model, a.chain, *a.place.tolist(), a.site) for a in given if not a.ligand}
+    )
+    atoms = [
+        atom
+        for atom in given
+        if np.isfinite(atom.place).all()
+        and residues_at[atom.model, atom.chain, *atom.place.tolist()] < 2
+    ]
     if not atoms:
         raise SourceError(
             f"{path} cannot be read as a structure: it has no atoms (lines ATOM with coordinates "
@@ -323,7 +357,11 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
     models, lost = len({atom.model for atom in atoms}), len(given) - len(atoms)
     said = [
         *[f"the first of {models} models is used"] * (models > 1),
-        *[f"atoms passed over whose coordinates are no numbers: {lost}"] * (lost > 0),
+        *[
+            "atoms passed over whose coordinates are no numbers, or those of another residue: "
+            f"{lost}"
+        ]
+        * (lost > 0),
     ]
     parts: dict[str, list[list[Atom]]] = {}
     latest: dict[tuple[str, str], list[Atom]] = {}
@@ -355,7 +393,13 @@ def _residue(atoms: list[Atom], kind: str) -> Residue:
     known = LETTERS[kind] if ligand else SIMULATED[kind] | LETTERS[kind]
     other = ANY[kind] if BACKBONE[kind][ligand] <= own.keys() else None
     number = re.search(r"-?\d+", atoms[0].site)
-    return Residue(names, own, known.get(names[0], other), int(number[0]) if number else 0)
+    return Residue(
+        names,
+        own,
+        known.get(names[0], other),
+        int(number[0]) if number else 0,
+        atoms[0].part,
+    )
 
 
 def _passed(residues: list[Residue], kind: str) -> list[str]:
@@ -372,6 +416,11 @@ def _passed(residues: list[Residue], kind: str) -> list[str]:
         ],
         "residues of unknown names, which count as any residue": [
             one.names[0] for one in residues if one.letter == unknown
+        ],
+        "residues of one to three atoms, the closest of which may be far apart": [
+            one.names[0]
+            for one in residues
+            if kind != "protein" and one.letter and len(one.atoms) <= 3
         ],
         "passed over (ligands, ions and the like)": [
             one.names[0] for one in residues if not one.letter and one.names[0] not in WATER
