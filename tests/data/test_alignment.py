@@ -127,6 +127,7 @@ def test_writes_splits_without_near_copies_weights_and_what_they_are_of(tmp_path
         ("fasta", "", None, ("a/1-5", "AC-DE", [1, 2, None, 3, 4])),  # 4 residues are not 5
         ("fasta", "", "X/24-27", ("X/24-27", "A.cDE", [24, None, 25, 26, 27])),
         ("fasta", "", "r/9-6", ("r/9-6", "-ACDE", [None, 9, 8, 7, 6])),
+        ("fasta", ">c:7-8\nC-D\n>b\nCCD\n", None, ("c:7-8", "C-D", [7, None, 8])),
         # Insertions of an A3M are no columns, but residues.
         ("a3m", ">a\nACDE\n>b/3-8\n.A.CghDE\n", "b/3-8", ("b/3-8", "ACDE", [3, 4, 7, 8])),
     ],
@@ -198,6 +199,9 @@ WRITTEN = {  # format, text, rows, and what is said
         [ROWS[0], ("b", "AC-F"), ("c", "-CEF")], "no '-', read as gaps: 2",
     ),
     "indented": ("fasta", "  >a/7-8\n  ACEF\n\t>b\n  AC*F\n", ROWS, "^$"),
+    "a structure among the rows, and the end of a file of DOS": (
+        "fasta", ">a/7-8\nACEF\n>b\nAC*F\n>SS_cons\n(())\n\x1a", ROWS, r": SS_cons \(1\)",
+    ),
     "stops at the end": ("fasta", ">a/7-8\nACEF*\n>b\nAC*F\n", ROWS, "stop codons .*: 1"),
 }  # fmt: skip
 
@@ -243,6 +247,10 @@ REFUSED = {
     "no stockholm": (">a\nAC\n>b\nAC\n", dict(format="stockholm"), "STOCKHOLM"),
     "one sequence": (">a\nACD\n", {}, "1 sequences"),
     "no letters": (">a\n\n>b\n\n", {}, "holds 0 sequences"),
+    "row beside its name": (">a ACEF\n>b ACEF\n", {}, "row begin in a line of its own"),
+    "lines of grep": (">a\nACE\n--\n>b\nACE\n", {}, "b has 3 columns, the first .* 5;.*grep -v"),
+    "ensemble": ("<none.0\n>a\nACE\n>b\nACE\n", {}, "several alignments .*-efa_explode"),
+    "brackets": (">a\nACE\n>b\n(.)\n", {}, r"record b, column 1: '\(' .*a line of brackets"),
     "ragged": (">a\nACD\n>b\nACD\n>c\nAC\n", {}, "record c has 2 columns.*column 3"),
     "insertions": (">a\nACD\n>b\nAcCD\n", {}, "record b has 4 columns.*format: a3m"),
     "uneven in either": (">a\nACD\n>b\nAcC\n>c\nAC\n", {}, "c has 2 columns.*have all columns"),
@@ -251,9 +259,12 @@ REFUSED = {
         "# STOCKHOLM 1.0\na ACD\nb ACD\nc AC\n//\n", dict(format="stockholm"),
         "record c has 2 columns.*column 3",
     ),
-    "two alignments": (
-        "# STOCKHOLM 1.0\na AC\nb AC\n//\n" * 2, dict(format="stockholm"), "2 alignments"
-    ),
+    **{
+        f"two alignments{end!r}": (
+            f"# STOCKHOLM 1.0\na AC\nb AC\n{end}" * 2, dict(format="stockholm"), "2 alignments"
+        )
+        for end in ("//\n", "")
+    },
     "several queries": (
         ">a\nACD\n>b\nACE\n\0>c\nAF\n>d\nAE\n\0", dict(format="a3m"),
         "holds 2 alignments, whose first records differ;",

@@ -49,8 +49,9 @@ ALPHABETS = {
     "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY?*", read_as={"U": "T"}),
 }
 AMBIGUOUS, UNKNOWN = 254, 255
-ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred")  # of HH-suite
-BLANK = "\ufeff\n\t "  # around the text of a file
+# Records of HH-suite, and of a consensus structure
+ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred", "SS_cons")
+BLANK = "\ufeff\n\t \x1a"  # around the text of a file, and the mark of DOS for its end
 # Lines of remarks, and numbers of positions before and behind letters, which are group 1.
 REMARKS = re.compile(
     r"^(?:[#;].*|(?!>)(?:[ \t]*\d+[ \t]+)?(.*[A-Za-z*.~-])[ \t]+\d+[ \t]*$|[ \t]*\d+[ \t]+)",
@@ -76,13 +77,14 @@ BEGINS = {
     "fastq": r"@.*\n[A-Za-z.*-]+[ \t]*\n\+",
     "table": r"[^\s,;]+([,;\t][^\s,;]*)+[ \t]*\n",
     "profile": r"(HMMER\d|HHsearch |INFERNAL\d)",
+    "ensemble": r"<\w+\.\d+[ \t]*\n>",
 }
 CONVERT = (
     "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
     "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
 )
 WAYS = {
-    None: "Is it an alignment in that format?",
+    None: "Is it an alignment in that format, with nothing before it?",
     "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
     "clustal": "It looks like Clustal: `format: clustal`",
     "stockholm": "It looks like Stockholm: `format: stockholm`",
@@ -96,6 +98,8 @@ WAYS = {
     "'{1}' > '{1}.fasta' makes FASTA; then `file: {1}.fasta` and `format: fasta`",
     "profile": "It looks like a profile (of HMMER, HH-suite or Infernal), which has no sequences: "
     "give the alignment that it was made of",
+    "ensemble": "It looks like several alignments (EFA of MUSCLE): muscle -efa_explode '{1}' "
+    "writes a file of each; give one",
     "fastq": "It looks like FASTQ: awk 'NR % 4 == 1 {{print \">\" substr($0, 2)}} NR % 4 == 2' "
     "'{1}' > '{1}.fasta' makes FASTA; then `file: {1}.fasta` and `format: fasta`",
     "msf": "It looks like MSF: convert it by (echo CLUSTAL; sed '1,/^ *\\/\\//d' '{1}') > "
@@ -284,8 +288,8 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     ]
     if len(found) < 2:
         raise SourceError(
-            f"{path} holds {len(found)} sequences in {form} format, expected at least two "
-            "(is that its format?)"
+            f"{path} holds {len(found)} sequences in {form} format, expected at least two (is that "
+            "its format, and does each row begin in a line of its own?)"
         )
     names, letters = map(list, zip(*found, strict=True))
     # A translation ends in the `*` of its stop codon, beyond the last column or in one more.
@@ -301,6 +305,8 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
                 f"{path}: record {name} has {len(row)} columns, the first record has {length}; "
                 f"they part at column {min(len(row), length) + 1}. Align it to the others or leave "
                 f"it out ({UNEVEN.get(inserts and form, 'every row must have all columns')})"
+                + "; lines of '--', which grep -A writes, are no gaps: take them out (grep -v "
+                "'^--$')" * ("\n--\n>" in text)
             )
     passed = {
         "parts that NUL bytes divide, read as one alignment (if each is of a query of its own, "
@@ -360,7 +366,7 @@ def reference(
 
 def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
     """The number of the first residue, 1 or -1, as names of Pfam and Rfam end, and a sentence."""
-    ends = re.search(r"/(\d+)-(\d+)$", name)
+    ends = re.search(r"[/:](\d+)-(\d+)$", name)
     first, last = map(int, ends.groups()) if ends else (1, residues)
     numbers, said = abs(last - first) + 1, f"sites are numbered by the residues of {name}, from"
     if numbers == residues:
@@ -382,7 +388,7 @@ def _doubtful_columns(rows: list[str], form: str) -> list[str]:
     ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
         f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
         "as the inserts of A2M, and are read as columns; if they are inserts, the format a3m, of "
-        "FASTA files alone, drops them"
+        "FASTA files alone (esl-reformat a2m makes one), drops them"
     ] * (form != "a3m" and any(looks) and not all(looks))
 
 
@@ -461,7 +467,7 @@ def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     """
     parts = [
         part
-        for part in re.split(r"(?m)^//.*$", text)
+        for part in re.split(r"(?m)^(?://|# STOCKHOLM).*$", text)
         if any(line.strip() and line[0] != "#" for line in part.splitlines())
     ]
     if len(parts) > 1:
@@ -510,7 +516,11 @@ def encode(
             f"{path}: record {names[row]}, column {column + 1}: {rows[row][column]!r} is no letter "
             f"of the alphabet {kind}{others}. Expected {ALPHABETS[kind]['residues']}, "
             f"{ALPHABETS[kind]['ambiguous']} (read as gaps) or a gap ({' '.join(GAPS)}); "
-            f"{fits or 'correct the letter, or save the file as UTF-8'}"
+            + (
+                fits
+                or "correct the letter, leave out what is no row, as a line of brackets (it may be "
+                "given as the known contacts), or save the file as UTF-8"
+            )
         )
     if fits:
         raise SourceError(f"{path}: alphabet: found {kind}; {fits}")
@@ -578,7 +588,10 @@ def _percent(shares: dict[str, float]) -> str:
 
 
 def _no_alphabet(shares: dict[str, float]) -> str:
-    return f"no alphabet explains the letters ({_percent(shares)}): is it an alignment?"
+    return (
+        f"no alphabet explains the letters ({_percent(shares)}): is it an alignment, and without "
+        "lines of brackets?"
+    )
 
 
 def _colours(kind: str) -> np.ndarray:
