@@ -65,12 +65,11 @@ def test_malformed_lines_are_refused_by_number(text, message, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def listed_pairs(text, folder, length=8) -> tuple:
+def listed_pairs(text, folder, length=8, record="") -> tuple:
     """Contacts (i < j, from 1), the number of known pairs, and what is said."""
     (folder / "given").write_bytes(text if isinstance(text, bytes) else text.encode())
-    contacts, known, _, said = read_contacts(folder / "given", length)
-    pairs = np.argwhere(np.triu(contacts)) + 1
-    return pairs.tolist(), int(known.sum()) // 2, "; ".join(said)
+    contacts, known, _, said = read_contacts(folder / "given", length, record)
+    return (np.argwhere(np.triu(contacts)) + 1).tolist(), known.sum() // 2, "; ".join(said)
 
 
 CASP = "{}REMARK of \xb0C\nMODEL 1\nACDE\nFGHI\n{}END\n"
@@ -99,6 +98,7 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         # By residue numbers with a gap
         (pd.DataFrame(MATRIX, *[[5, 6, 7, 9, *range(10, 14)]] * 2).to_csv(), [[2, 4]], 28, "1 of"),
         ('"i","j","prob"\n"2","4",".5"\n"1","5",".4"\n', [[2, 4]], 28, "2 pairs listed, 1 of them"),
+        ("ACGUACGU\n.([.)]..\nEHHHHHEE\nS1 2..5 C 5..2 A\n", [[2, 5], [3, 6]], 28, "header.*: 3"),
         (">x\nACGUACGU\n.([.)].. (-3.2)\n", [[2, 5], [3, 6]], 28, "passed over of header.*: 2"),
         ("Organism: x\nAccession Number: y\n1 A 0\n2 C 4\n3 A 0\n4 u 2\n"
          + "".join(f"{n} A 0\n" for n in range(5, 9)), [[2, 4]], 28, "header.*: 2"),
@@ -162,6 +162,12 @@ def test_what_means_something_else_is_refused(text, message, tmp_path):
         listed_pairs(text, tmp_path)
 
 
+def test_scores_of_all_pairs_are_no_distances(tmp_path):
+    scores = "".join(f"{i},{j},{20 if j < 2 else 0.1}\n" for i in range(1, 40) for j in range(1, i))
+    with pytest.raises(SourceError, match="703 pairs of sites in contact, with values up to 20"):
+        listed_pairs(scores, tmp_path, 39)
+
+
 # --- Structures ----------------------------------------------------------------------------------
 
 THREE = dict(
@@ -184,6 +190,7 @@ def test_letters_of_a_list_are_those_of_the_record(text, tmp_path):
     assert read_contacts(tmp_path / "s", 5, "ACdE-")[0].sum() == 4
     with pytest.raises(SourceError, match=r"line 3: '2,.*expected in A_i or i_id the letter of"):
         read_contacts(tmp_path / "s", 5, "AADEC")
+    assert "columns?): 1; " in listed_pairs("acdEC\n1 4 0 8 .9\n", tmp_path, 5, "AADE-")[2]
 
 
 def structure(chains: dict, seed=0):
@@ -333,8 +340,7 @@ def as_pdb(names, places, **more) -> list[str]:
 
 
 def known_of(lines, folder, name="s.pdb") -> tuple:
-    text = "\n".join(lines) + "\n"
-    (folder / name).write_bytes(text.encode("latin-1"))
+    (folder / name).write_bytes("".join(f"{one}\n" for one in lines).encode("latin-1"))
     distances, said = structure_distances(folder / name, about(PROTEIN))
     return distances, said["identical"], "; ".join(said["said"])
 
@@ -404,8 +410,9 @@ def test_residues_that_share_a_place_are_not_known(place, tmp_path):
     distances, identical, said = known_of(lines, tmp_path)
     known = np.flatnonzero(np.isfinite(distances).any(axis=0))
     assert len(known) == identical < len(PROTEIN)
-    shown = distances[known[0], known[1:]]
-    np.testing.assert_allclose(shown, cdist(BETAS, BETAS)[known[0], known[1:]], atol=1e-4)
+    np.testing.assert_allclose(
+        distances[known[0], known[1:]], cdist(BETAS, BETAS)[known[0], known[1:]], atol=1e-4
+    )
     assert "no numbers, or those of another residue: 30; " in said
 
 

@@ -333,10 +333,9 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
     try:
         given = list(parse(text))
     except (ValueError, IndexError) as error:
-        reason = " ".join(str(error).split())[:120]
         raise SourceError(
-            f"{path} cannot be read as a structure: it is cut or damaged ({reason}); expected PDB "
-            "or mmCIF; fetch or save it again"
+            f"{path} cannot be read as a structure: it is cut or damaged "
+            f"({' '.join(str(error).split())[:120]}); expected PDB or mmCIF; fetch or save it again"
         ) from error
     # Where a place is not known programs write one for all atoms, as 0 or 9999.
     residues_at = Counter(
@@ -536,13 +535,16 @@ def read_contacts(
     if brackets:
         left_out = [row for row in rows if row is not brackets[0]]
         rows, names = _pairs_of_brackets(path, *brackets[0][:2], length), ["i", "j"]
+        letters = next(
+            (row[2][0] for row in left_out if len(row[2][0]) == length and row[2][0].isalpha()), ""
+        )
     else:
         rows, names = _named([row for row in rows if row not in left_out], casp, left_out)
     # Files of bpseq and ct have a line for each base.
-    residues = len(rows) if "base" in names else len(letters)
-    if residues not in (0, length):
+    letters = "".join(row[2][1] for row in rows) if "base" in names else letters
+    if len(letters) not in (0, length):
         raise SourceError(
-            f"{path}: its sequence has {residues} residues, expected the {length} "
+            f"{path}: its sequence has {len(letters)} residues, expected the {length} "
             "columns of the alignment, which its sites would be; renumber the sites by them, and "
             "leave one structure in the file"
         )
@@ -618,8 +620,9 @@ def read_contacts(
     for fits, expected in checks:
         if not fits.all():
             raise _unlike(path, *rows[fits.idxmin()][:2], expected)
-    pairs = np.sort(table[["i", "j"]].to_numpy(), axis=1)
-    unlike = int((given.groupby([*pairs.T]).nunique() > 1).sum())
+    unlike = int(
+        (given.groupby([*np.sort(table[["i", "j"]].to_numpy(), axis=1).T]).nunique() > 1).sum()
+    )
     near = given < TOUCH if value == "d" else given >= LIKELY
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
@@ -628,9 +631,10 @@ def read_contacts(
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
         np.fmin.at(distances, sites, table.get("d", np.nan))
-    # No list of contacts has half of all pairs; nor are all of so many distances short.
+    # No list of contacts has half of all pairs, no structure 30 of each site on average; nor are
+    # all of so many distances short.
     half = length * (length - 1) / 2
-    most = {"d": max(half, known.sum()), "p": 2 * half}.get(value, half)
+    most = {"d": min(max(half, known.sum()), 30 * length), "p": 2 * half}.get(value, half)
     if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
             f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
@@ -640,8 +644,17 @@ def read_contacts(
         )
     listing = value != "d"
     left = [name for name in names if name not in (*used, "a_i", "a_j")]
+    other = sum(
+        own.get(place) not in {letter, *"-.X?*"}
+        for place, letter in enumerate(letters.upper().replace("U", "T"), start=1)
+    )
     said = [
         f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact",
+        *[
+            "columns where the sequence in the file has another letter than the reference record "
+            f"(is it of the same columns?): {other}"
+        ]
+        * bool(own and other),
         f"pairs that are not listed: {'not in contact' if listing else 'unknown'}",
         *[f"pairs with several values, of which the nearest counts: {unlike}"] * bool(unlike),
         *[f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out),
@@ -725,8 +738,8 @@ def _pairs_of_brackets(path: str | Path, number: int | str, line: str, length: i
             path,
             number,
             line,
-            f"L = {length} signs, one for each column, and a partner of each bracket; found "
-            f"{len(signs)} signs, and "
+            f"L = {length} signs, one for each column (. where the record has a gap), and a "
+            f"partner of each bracket; found {len(signs)} signs, and "
             f"{sum(map(len, opened.values())) + sum(0 in pair for pair in pairs)} brackets "
             "without a partner; correct the line, or delete it from a Stockholm file",
         )
