@@ -161,6 +161,10 @@ WRITTEN = {  # format, text, rows, and what is said
     ),
     "spaces and tabs in rows": ("fasta", ">a/7-8\nAC\tE F\n>b\nA C\t*F\n", ROWS, "^$"),
     "an empty record": ("fasta", ">a/7-8\nACEF\n>c\n\n>b\nAC*F\n", ROWS, r"empty.*: c \(1\)"),
+    "rows of gaps": (
+        "a3m", ">c\n----\n>a/7-8\nACEF\n>d\nX-.ac-X\n>b\nAC*F\n", ROWS,
+        r"have no residue.*: c \(1\), d \(1\)",
+    ),
     "clustal": (
         "clustal", "MUSCLE (3.8) multiple sequence alignment\n\n\na/7-8  ACE 3\nb      AC* 3\n"
         "       **\n\na/7-8  F 4\nb      F 4\n       *\n", ROWS, "^$",

@@ -100,8 +100,8 @@ def test_the_shares_can_be_changed(tmp_path):
     path, _ = sparse(tmp_path)
     assert read(path, occupancy=0, coverage=0).tokens.shape == (40, 12)
     assert read(path, coverage=0.4).about["left_out"]["sequences"] == 0
-    with pytest.raises(SourceError, match=r"0 of 12 columns.*lower `coverage` or `occupancy`"):
-        read(sparse(tmp_path, range(1, 13), 0)[0], coverage=0, occupancy=0.9)
+    with pytest.raises(SourceError, match=r"1 of 12 columns.*lower `coverage` or `occupancy`"):
+        read(sparse(tmp_path, range(1, 12), 0)[0], coverage=0, occupancy=0.9)
 
 
 def test_few_effective_sequences_are_warned_of():

@@ -279,11 +279,12 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
             "(tr -d '\\000') and lines of #"
         )
     read = [record for part in parts for record in part]
-    # Without columns are a '>' that nothing follows, and in A3M rows of inserts alone.
+    # Without residues are a '>' that nothing follows, rows of gaps, which trimming of columns
+    # leaves, and in A3M those of inserts alone. Dots may stand for those of the first record.
     found = [
         (name, row)
         for name, row in read
-        if columns([row], form)[0]
+        if columns([row], form)[0].strip("-~Xx?*")
         and not (form in ("a3m", "fasta") and name.startswith(ANNOTATION))
     ]
     if len(found) < 2:
@@ -312,7 +313,7 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         "parts that NUL bytes divide, read as one alignment (if each is of a query of its own, "
         "give a file with one)": len(parts) if len(firsts) > 1 else 0,
         "NUL bytes passed over": text.count("\0"),
-        "records passed over that are empty or annotation": listed(
+        "records passed over that are empty, have no residue, or are annotation": listed(
             Counter(name for name, _ in read) - Counter(names)
         ),
         **remarks(text, form),
