@@ -253,10 +253,12 @@ def test_other_spellings_of_mutants_and_semicolons_are_read(model, tmp_path):
     (tmp_path / "t.csv").write_text(
         "mutant;DMS_score\np.Ala11Cys;\N{MINUS SIGN}1\np.(Cys12=);2\n"
         '"p.[Ala11Cys;Gly13Ala]";3\nA11Ter;\N{EN DASH}4\n'
-        "NP_0001.1:p.Ala11Cys:p.Gly13Ala;5\n",
+        "NP_0001.1:p.Ala11Cys:p.Gly13Ala;5\nALA11CYS;6\n",
         encoding="utf-8",
     )
-    same = written(tmp_path / "same.csv", ["A11C", "C12C", "A11C:G13A", "A11*", "A11C:G13A"])
+    same = written(
+        tmp_path / "same.csv", ["A11C", "C12C", "A11C:G13A", "A11*", "A11C:G13A", "A11C"]
+    )
     found = [mutations.effects(model, path) for path in (tmp_path / "t.csv", same)]
     pd.testing.assert_series_equal(*(table["change"] for table in found))
     assert found[0]["DMS_score"][[0, 3]].tolist() == [-1, -4]

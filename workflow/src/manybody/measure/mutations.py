@@ -309,11 +309,15 @@ def effects(
 
 def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Series, ...]:
     """Each single mutation: the row of its mutant, residue, position, and new residue, of names as
-    A24G or, as HGVS has them, p.Ala24Gly and p.Ala24= for none, joined by colons, semicolons or
-    commas."""
+    A24G, ALA24GLY or, as HGVS has them, p.Ala24Gly and p.Ala24= for none, joined by colons,
+    semicolons or commas."""
     single = (
         mutants.str.replace(r"(\w+\.\d+:)?\bp\.|[()[\]]", "", regex=True)
-        .str.replace("[A-Z][a-z]{2}|del", lambda found: HGVS.get(found[0], found[0]), regex=True)
+        .str.replace(
+            "[A-Z][a-z]{2}|[A-Z]{3}|del",
+            lambda found: HGVS.get(found[0], HGVS.get(found[0].title(), found[0])),
+            regex=True,
+        )
         .str.replace(r"([A-Za-z])(-?\d+)=", r"\1\2\1", regex=True)
         .str.split("[:;,]", regex=True)
         .explode()
