@@ -1,5 +1,6 @@
 """Files of other programs: what is written is read as it was, and as those programs read it."""
 
+import gzip
 import itertools
 
 import numpy as np
@@ -34,9 +35,11 @@ def test_parameters_of_adabmdca_come_back(kind, tmp_path):
 
 
 def test_numbers_are_colours_in_older_files_of_adabmdca(tmp_path):
-    """Lines as its programs write them, both orders of a pair among them."""
-    lines = [f"h {i} {a} {i + a / 10}" for i in range(3) for a in range(5)]
-    (tmp_path / "old.dat").write_text("\n".join(["J 0 2 1 4 0.5", "J 1 0 2 3 -1", *lines]) + "\n")
+    """Lines as its programs write them, both orders of a pair among them, packed."""
+    fields = "".join(f"h {i} {a} {i + a / 10}\n" for i in range(3) for a in range(5))
+    (tmp_path / "old.dat").write_bytes(
+        gzip.compress(f"# old\n\nJ 0 2 1 4 0.5\nJ 1 0 2 3 -1\n{fields}".encode())
+    )
     model = pair_formats.read_model(tmp_path / "old.dat")
     assert model.about["alphabet"] == "-ACGU"
     assert model.fields[2, 3] == 2.3
@@ -47,13 +50,13 @@ def test_numbers_are_colours_in_older_files_of_adabmdca(tmp_path):
 
 def write_raw(path, model):
     """Writes a file of CCMpred's `-r`, which has no place for the fields of gaps."""
-    letters = "ARNDCQEGHILKMFPSTWYV-"  # CCMpred's sequence.c
-    order = [model.about["alphabet"].index(letter) for letter in letters]
+    order = list(map(model.about["alphabet"].index, "ARNDCQEGHILKMFPSTWYV-"))  # its sequence.c
     with path.open("w") as file:
         np.savetxt(file, model.fields[:, order[:-1]], "%.17g", "\t")
         for i, j in itertools.combinations(range(model.length), 2):
             file.write(f"# {i} {j}\n")
             np.savetxt(file, model.couplings[i, j][np.ix_(order, order)], "%.17g", "\t")
+        file.write('#>META> {"workflow": []}\n')  # of CCMgen
 
 
 def test_the_raw_file_of_ccmpred_is_read_but_for_fields_of_gaps(tmp_path):

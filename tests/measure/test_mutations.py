@@ -72,8 +72,7 @@ def test_learning_of_another_family_in_the_same_folder_is_not_taken(model, tmp_p
         learned = PairModel(np.full_like(model.fields, 7), model.couplings, about)
         learned.save(tmp_path / "boltzmann" / "model.safetensors")
         found = mutations.opened(tmp_path, learned=True)[0].fields
-        expected = learned.fields if field else model.fields
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(found, (learned if field else model).fields, atol=1e-6)
 
 
 def test_sequences_are_aligned_to_the_family(model, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ Of CCMpred's `-r` only reading is here.
 """
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,10 @@ def read_model(path: str | Path) -> PairModel:
         "a folder that `manybody family ALIGNMENT` made, or a model of adabmDCA or CCMpred",
     )
     with named.open("rb") as file:
-        start = file.read(512)
-    if start[8:9] == b"{":  # after the length of the header
-        return PairModel.load(path)
-    first = start.lstrip()[:2]
-    return read_adabmdca(path) if first in (b"J ", b"h ", b"J\t", b"h\t") else read_ccmpred(path)
+        if file.read(9)[8:] == b"{":  # after the length of the header
+            return PairModel.load(path)
+    of_adabmdca = re.match(r"(\s|#.*\n)*[Jh]\s", read_text(named))
+    return (read_adabmdca if of_adabmdca else read_ccmpred)(path)
 
 
 # --- Models --------------------------------------------------------------------------------------
@@ -98,7 +98,8 @@ def read_adabmdca(path: str | Path) -> PairModel:
 def read_ccmpred(path: str | Path) -> PairModel:
     """The model of proteins in a file that CCMpred wrote (`-r`); the fields of gaps are zero.
     `SourceError` for a file that is not like this."""
-    first, *blocks = read_text(Path(path)).split("#")
+    # CCMgen adds a line of what the model was made of.
+    first, *blocks = re.sub("(?m)^#>META>.*", "", read_text(Path(path))).split("#")
     colours = len(CCMPRED)
     place = [CCMPRED.index(letter) for letter in COLOURS["protein"]]
     try:

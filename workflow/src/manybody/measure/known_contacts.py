@@ -416,10 +416,10 @@ def _passed(residues: list[Residue], kind: str) -> list[str]:
         "residues of unknown names, which count as any residue": [
             one.names[0] for one in residues if one.letter == unknown
         ],
-        "residues of one to three atoms, the closest of which may be far apart": [
+        "residues of less than 8 atoms, the closest of which may be far apart": [
             one.names[0]
             for one in residues
-            if kind != "protein" and one.letter and len(one.atoms) <= 3
+            if kind != "protein" and one.letter and len(one.atoms) < 8
         ],
         "passed over (ligands, ions and the like)": [
             one.names[0] for one in residues if not one.letter and one.names[0] not in WATER
