@@ -163,9 +163,9 @@ def test_what_means_something_else_is_refused(text, message, tmp_path):
 
 
 def test_scores_of_all_pairs_are_no_distances(tmp_path):
-    scores = "".join(f"{i},{j},{20 if j < 2 else 0.1}\n" for i in range(1, 40) for j in range(1, i))
-    with pytest.raises(SourceError, match="703 pairs of sites in contact, with values up to 20"):
-        listed_pairs(scores, tmp_path, 39)
+    scores = "".join(f"{i},{j},{20 if j < 2 else 0.1}\n" for i in range(1, 81) for j in range(1, i))
+    with pytest.raises(SourceError, match="3081 pairs of sites in contact, with values up to 20"):
+        listed_pairs(scores, tmp_path, 80)
 
 
 # --- Structures ----------------------------------------------------------------------------------

@@ -265,8 +265,12 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
         letters = _plain(re.sub("[-.~]", "", letters), kind)
         return {letters[start : start + size] for start in range(len(letters) - size + 1)}
 
-    chains = _chains(path, kind)[0].values()
-    own = set().union(*(words("".join(one.letter or "-" for one in chain)) for chain in chains))
+    own = set().union(
+        *(
+            words("".join(one.letter or "-" for one in chain))
+            for chain in _chains(path, kind)[0].values()
+        )
+    )
     return names[max(range(len(rows)), key=lambda place: len(own & words(rows[place])))]
 
 
@@ -337,16 +341,14 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             f"{path} cannot be read as a structure: it is cut or damaged "
             f"({' '.join(str(error).split())[:120]}); expected PDB or mmCIF; fetch or save it again"
         ) from error
-    # Where a place is not known programs write one for all atoms, as 0 or 9999.
-    residues_at = Counter(
-        spot[:-1]
-        for spot in {(a.model, a.chain, *a.place.tolist(), a.site) for a in given if not a.ligand}
-    )
+    # Programs write one place for all atoms whose place they do not know, as 0 or 9999.
+    spots = {(a.model, a.chain, *a.place.tolist(), a.name, a.site) for a in given if not a.ligand}
+    shared = {spot[:-1] for spot, sites in Counter(s[:-1] for s in spots).items() if sites > 1}
     atoms = [
         atom
         for atom in given
         if np.isfinite(atom.place).all()
-        and residues_at[atom.model, atom.chain, *atom.place.tolist()] < 2
+        and (atom.model, atom.chain, *atom.place.tolist()) not in shared
     ]
     if not atoms:
         raise SourceError(
@@ -631,10 +633,10 @@ def read_contacts(
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
         np.fmin.at(distances, sites, table.get("d", np.nan))
-    # No list of contacts has half of all pairs, no structure 30 of each site on average; nor are
+    # No list of contacts has half of all pairs, no structure 60 of each site on average; nor are
     # all of so many distances short.
     half = length * (length - 1) / 2
-    most = {"d": min(max(half, known.sum()), 30 * length), "p": 2 * half}.get(value, half)
+    most = {"d": min(max(half, known.sum()), 60 * length), "p": 2 * half}.get(value, half)
     if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
             f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
