@@ -8,6 +8,7 @@ import planted_losses as planted
 import pytest
 from configs import load, refusal
 from legible import faults
+from matplotlib import rc_context
 from planted_losses import LENGTH
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -25,7 +26,9 @@ PASSAGES = {
 def test_the_text_is_drawn_as_it_is():
     rows = [(name, texts[row]) for row in (0, 1) for name, texts in PASSAGES.items()]
     drawn = pd.DataFrame(rows, columns=["series", "text"])
-    figure = table1.draw(style.Tables(drawn, 20))
+    with rc_context({"text.usetex": True}):  # as a matplotlibrc of the user's may have it
+        figure = table1.draw(style.Tables(drawn, 20))
+    assert not any(text.get_usetex() for text in figure.axes[0].texts)
     assert faults(figure) == []
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert len(shown) == 3 * 3

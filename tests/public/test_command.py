@@ -1,5 +1,6 @@
 """`manybody spectrum`: what it refuses, and that a stopped run goes on."""
 
+import os
 import sys
 
 import own_models
@@ -49,7 +50,7 @@ CASES = {
     ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
     "HTML": (
-        lambda f: (f / "letters.txt").write_text("\ufeff<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),
+        lambda f: (f / "letters.txt").write_text("\ufeff\n<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),
         "an HTML document",
     ),
 }
@@ -85,7 +86,8 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(given, said, masked, 
     assert ("--out" in given) == (masked / ".spectrum.parts").exists()  # no work before that
 
 
-def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
+def test_the_step_that_is_named_is_the_last_that_was_measured(masked, monkeypatch, capsys):
+    monkeypatch.setenv("MPLBACKEND", "module://none")  # as of a notebook elsewhere
     own_models.word_piece().save_pretrained("runs")
     for step in (100, 200):
         made = own_models.model(vocabulary=120, seed=step, layer_norm_eps=1e-12 * step)
@@ -97,6 +99,8 @@ def test_the_step_that_is_named_is_the_last_that_was_measured(masked, capsys):
     assert "step 200 is left out: its config.json" in printed
     assert printed.count("left out") == 1
     assert "step 100, on letters.txt" in printed
+    assert "MPLBACKEND" not in os.environ
+    assert command.main(["spectrum", "runs/checkpoint-100", "--text", "letters.txt", *few]) == 0
 
 
 @pytest.mark.long

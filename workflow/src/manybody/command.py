@@ -23,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
         add(commands)
     given = vars(parser.parse_args(arguments))
     run = given.pop("run")
+    # A notebook's shell hands its backend on, of which matplotlib here may know nothing.
+    os.environ.pop("MPLBACKEND", None)
     from manybody.io.refusal import Refusal
 
     try:

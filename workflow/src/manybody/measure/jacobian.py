@@ -165,8 +165,9 @@ def categorical(
                 with atomic(path) as temporary, temporary.open("wb") as opened:
                     np.save(opened, parts[-1])
         if progress is not None:
-            of_each = len(sites) if form == "masked" else 1
-            progress.update(len(here) * count * of_each, before=there)
+            progress.update(
+                len(here) * count * (len(sites) if form == "masked" else 1), before=there
+            )
     found = np.concatenate(parts)
     if not np.isfinite(found).all():
         raise Refusal("the model gave logits that are not finite; take another checkpoint")

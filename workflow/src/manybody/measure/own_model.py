@@ -121,7 +121,7 @@ def checkpoints(model: str) -> tuple[list[Path], Path]:
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
     last = folders[-1]
-    beside = (last, Path(os.path.expanduser(model)), *reversed(folders))
+    beside = (last, Path(os.path.expanduser(model)), *reversed(folders), last.parent)
     return folders, next((folder for folder in beside if own_tokenizer.described(folder)), last)
 
 

@@ -54,13 +54,14 @@ COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
 
 
 def in_house_style(function: Callable) -> Callable:
-    """Decorates a function that draws: it runs under the settings `RC`."""
+    """Decorates a function that draws: it runs under the settings `RC`, all others as they come
+    with matplotlib, whatever a matplotlibrc of the user's says."""
 
     @wraps(function)
     def drawn(*arguments, **options):
-        import matplotlib
+        import matplotlib.style
 
-        with matplotlib.rc_context(RC):
+        with matplotlib.style.context(["default", RC]):
             return function(*arguments, **options)
 
     return drawn
@@ -201,11 +202,14 @@ def save(figure, stem: str | Path) -> None:
 
     Characters that the figure's fonts lack are boxes, of which a sentence tells.
     """
-    import matplotlib
+    import matplotlib.style
 
     stem = Path(stem)
     undated = {"pdf": {"CreationDate": None}, "png": None}
-    with matplotlib.rc_context(RC), warnings.catch_warnings(record=True) as caught:
+    with (
+        matplotlib.style.context(["default", RC]),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
         for kind, metadata in undated.items():
             with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:
