@@ -1,5 +1,7 @@
 """Files of the user's own: which are read, what is refused of them, and what counts as changed."""
 
+import os
+
 import configs
 import pytest
 
@@ -41,10 +43,23 @@ def test_files_of_a_folder_are_named_one_by_one(tmp_path):
     assert asked.corpus_files("pydocs") == []
 
 
-def test_braces_in_a_path_are_refused(tmp_path):
-    (tmp_path / "{mine}.txt").write_text("the spin turns the field")
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        ("{mine}.txt", None, "{mine}.txt, with braces"),
+        (
+            os.fsdecode(b"caf\xe9.txt"),
+            None,
+            r"caf\\udce9.txt, with bytes that are no UTF-8; .*; rename",
+        ),
+        ("mine.txt", (2**32, 2**32), r"mine.txt, whose time lies .*; set it \(touch .*mine.txt\)"),
+    ],
+)
+def test_what_snakemake_cannot_take_is_refused(tmp_path, name, changed, said):
+    (tmp_path / name).write_text("the spin turns the field")
+    os.utime(tmp_path / name, changed)
     asked = sources(own_text([str(tmp_path)]))
-    with pytest.raises(ConfigError, match=r"corpora\.mine\.files: found .*{mine}.txt, with braces"):
+    with pytest.raises(ConfigError, match=rf"corpora\.mine\.files: found .*{said}"):
         asked.corpus_files("mine")
 
 

@@ -69,12 +69,20 @@ def refuse_read_only(results):
         results: (f"results: found {results}", "give another one"),
     }
     for folder, (what, way_out) in places.items():
-        place = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
-        writable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
-        if not writable and not workflow.output_settings.dryrun:
+        around = (Path(folder), *Path(folder).parents)
+        place = next(path for path in around if os.path.lexists(path))
+        if not place.exists():
+            odd, allow = f"links to {os.readlink(place)}, which is not there", "make that folder"
+        elif not place.is_dir():
+            odd, allow = "is no folder", "move it away"
+        elif not os.access(place, os.W_OK | os.X_OK):
+            odd, allow = "cannot be written", "allow it (chmod u+w)"
+        else:
+            continue
+        if not workflow.output_settings.dryrun:
             refuse(
-                f"{what}, but {place.absolute()} cannot be written; expected a folder of your own; "
-                f"allow it (chmod u+w), or {way_out}"
+                f"{what}, but {place.absolute()} {odd}; expected a folder of your own; {allow}, or "
+                f"{way_out}"
             )
     if MAIN and Path.cwd() != ROOT and workflow.is_main_process:
         logger.info(

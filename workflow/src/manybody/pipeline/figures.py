@@ -63,8 +63,7 @@ class Figures:
 
     def _asked(self, paper: str, figure: str) -> Inputs:
         """The typed inputs of a figure, worked out once."""
-        block = self._block(paper, figure)
-        return figure_module(paper, figure).Inputs.of(block, self.config)
+        return figure_module(paper, figure).Inputs.of(self._block(paper, figure), self.config)
 
     def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
         """Keys of one kind that figures, by default all of the config, ask for, each once."""

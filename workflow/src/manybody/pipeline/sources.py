@@ -1,6 +1,7 @@
 """Corpora and sources: what each is made of, the user's own files among it, and their refusals."""
 
 import os
+import time
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -29,12 +30,22 @@ def digests(files: list[str]) -> dict[str, str]:
     }
 
 
-def _without_braces(path: Path, key: str) -> str:
-    """A file of the user's as Snakemake takes it: braces would be wildcards."""
-    if {"{", "}"} & {*str(path)}:
+def _for_snakemake(path: Path, key: str) -> str:
+    """The path of a file of the user's; `SourceError` for what Snakemake cannot take.
+
+    Braces are wildcards to it, and it writes paths as UTF-8. What a job makes of an input that is
+    dated after it, it removes.
+    """
+    told = str(path).encode(errors="backslashreplace").decode()
+    if (
+        odd := "braces, which Snakemake takes for wildcards" * bool({"{", "}"} & {*told})
+        or "bytes that are no UTF-8" * (told != str(path))
+    ) or path.stat().st_mtime > time.time() + 1:
         raise SourceError(
-            f"found {path}, with braces, which Snakemake takes for wildcards; expected a path "
-            f"without; rename it",
+            f"found {told}, with {odd}; expected a path without; rename it"
+            if odd
+            else f"found {told}, whose time lies in the future, so that all that is made of it "
+            f"would be older; expected a time that has been; set it (touch {told}), or wait",
             key,
         )
     return str(path)
@@ -107,7 +118,7 @@ class Sources:
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""
         try:
-            return _without_braces(given.named_file(value, key, expected), key)
+            return _for_snakemake(given.named_file(value, key, expected), key)
         except SourceError as error:
             raise ConfigError(error.within(f"{block}.{name}")) from error
 
@@ -130,7 +141,7 @@ class Sources:
             )
         try:
             return [
-                _without_braces(path, "files")
+                _for_snakemake(path, "files")
                 for part, names in parts.items()
                 for path in given.text_files(names, f"files.{part}" if part else "files")
             ]
@@ -189,8 +200,9 @@ class Sources:
     def sizes_of(self, source: str) -> dict[str, int]:
         """|V| and L of a source where the config says them."""
         given = sized(source, self.checked)
-        sizes = {key: getattr(given, key, None) for key in ("vocabulary", "length")}
-        return {key: size for key, size in sizes.items() if size}
+        return {
+            key: size for key in ("vocabulary", "length") if (size := getattr(given, key, None))
+        }
 
     def sampling_threads(self, source: str) -> int:
         """Several where each has enough chains to outweigh what the others then wait for."""
