@@ -36,7 +36,10 @@ CASES = {
         "models:\n\tn2: {}\n",
         ["line 2, column 1: found a tab; expected YAML; indent with spaces"],
     ),
-    "tab at a value": ("results:\tresults/mine\n", []),
+    "tab at a value": (
+        "results:\tresults/mine\n",
+        ["line 1, column 9: found a tab; expected YAML"],
+    ),
     "no value": ("a: 1\nb: {c: =}\n", ["line 2, column 8: could not determine a constructor"]),
     "a tag": ("a: !include b\n", ["line 1, column 4: could not determine a constructor"]),
     "no day": ("a: 2024-13-45\n", ["mine.yaml: month must be in 1..12"]),
@@ -85,6 +88,7 @@ def test_the_configs_of_this_repository_have_no_such_fault():
             "found 2 times, of which snakemake takes the last; expected it once; name all files "
             "behind one: --configfile a.yaml a.yaml",
         ),
+        (["--configfile", "a.yaml", "fig4"], "if it is what is to be made, write -- before it"),
         (["--configfile", "a.yaml", "--", "fig4"], None),
         (["-n"], None),
     ],

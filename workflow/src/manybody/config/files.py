@@ -33,7 +33,9 @@ def problems(names: Iterable[str | Path]) -> list[str]:
 def _problems(path: Path) -> Iterable[str]:
     if not path.is_file():
         return [_missing(path)]
-    content, loader = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = path.read_bytes()
+    # The slower one of the two is Snakemake's, and takes no tab where the other does.
+    loader = yaml.SafeLoader if b"\t" in content else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         node = yaml.compose(content.decode(), loader)
         yaml.load(content.decode(), loader)  # of tags, days and merges it may make no value
@@ -61,7 +63,9 @@ def _missing(path: Path) -> str:
     there = sorted(str(file) for file in folder.glob("*.y*ml"))
     near = get_close_matches(str(path), there, 1, cutoff=0.5)
     fix = f"did you mean {near[0]}?" if near else f"{folder} has {', '.join(there) or 'none'}"
-    return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}"
+    return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}" + (
+        "; if it is what is to be made, write -- before it" * (path.suffix not in (".yaml", ".yml"))
+    )
 
 
 def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
@@ -70,7 +74,7 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     if mark is None:
         return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
-    found, fix = error.problem, "mend it there"
+    found, fix = error.problem, "mend it there, or put quotes around the value"
     if line[mark.column :].startswith("\t"):
         found, fix = "found a tab", "indent with spaces"
     elif around and re.search("flow|quoted", error.context):
@@ -119,9 +123,10 @@ def in_order(config: dict, default: dict) -> dict:
     ordered = {}
     for key in [*(key for key in default if key in config), *own]:
         value, below = config[key], default.get(key)
-        nested = isinstance(value, dict)
         ordered[key] = (
-            in_order(value, below if isinstance(below, dict) else {}) if nested else value
+            in_order(value, below if isinstance(below, dict) else {})
+            if isinstance(value, dict)
+            else value
         )
     return ordered
 
