@@ -32,7 +32,7 @@ from manybody.io.progress import Progress
     ],
 )
 def test_documents_are_parted_at_their_boundary(content, boundary, expected):
-    assert joined(text.split_lines(content.splitlines(keepends=True), boundary, "##")) == expected
+    assert joined(text.split_lines(content.splitlines(keepends=True), boundary, "## ")) == expected
 
 
 @settings(max_examples=50, deadline=None)
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_text_are_refused_with_the_way_out(tmp_path, content, 
 
 
 def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
-    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config"):
+    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config", "a/Thumbs.db"):
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -151,13 +151,14 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
     assert [one.removeprefix(f"{tmp_path}/texts/") for one in passed] == [
         ".git (hidden)",
         ".hidden (hidden)",
+        "a/Thumbs.db (hidden)",
         "a/void (empty)",
         "a.png (a PNG image)",
         "gone (no file, or a link to none)",
         "linked (a link to a folder)",
     ]
     assert text.passed_over(passed[:1]) == f"Passed over: {tmp_path}/texts/.git (hidden)."
-    assert text.passed_over(passed).endswith("/gone (no file, or a link to none) and 1 more.")
+    assert text.passed_over(passed).endswith("/a.png (a PNG image) and 2 more.")
 
 
 def written(path, table):
@@ -230,15 +231,19 @@ def test_a_folder_that_datasets_has_saved(tmp_path):
         ("a.json", '{\n  "id": [1, 2],\n  "story": ["one", "two"]\n}\n'),
         ("a.csv", 'id,story\n1,one\n2,"two"\n'),
         ("a.csv", "id;story\n1;one\n2;two\n"),
-        ("a.tsv", 'id\tstory\n1\tone\n2\t"two"\n'),
+        ("a.tab", 'id, of a\tstory\n1\tone\n2\t"two"\n'),
+        ("marked.jsonl", '\ufeff{"story": "one"}\n{"story": "two"}\n'),
+        ("marked.json", '\ufeff[{"story": "one"}, {"story": "two"}]'),
+        ("utf16.csv", "id\tstory\n1\tone\n2\ttwo\n"),
+        ("utf16.jsonl", '{"story": "one"}\n{"story": "two"}\n'),
     ],
 )
 def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_it(
     tmp_path, monkeypatch, name, content
 ):
     monkeypatch.chdir(tmp_path)
-    Path(name).write_text(content)
-    with pytest.raises(SourceError, match=rf"files\[0\]: found {name}, a table as") as refused:
+    Path(name).write_bytes(content.encode("utf-16" if "16" in name else "utf-8"))
+    with pytest.raises(SourceError, match=rf"found {name}, a table as \w+; expected") as refused:
         list(text_files([name], "files"))
     code = str(refused.value).split('python -c "')[1].split('"')[0]
     exec(code.replace("COLUMN", "story"), {})
@@ -268,14 +273,18 @@ REFUSED = {
         FILE | {"files": ["nowhere.txt"]},
         r"files\[0\]: found nowhere\.txt, which does not exist",
     ),
+    "a pattern": (
+        FILE | {"files": ["*.txt"]},
+        r"found \*\.txt, which .*patterns, variables and addresses are not filled in: name a file",
+    ),
     "no file in the folder": (
         FILE | {"files": ["empty"]},
-        "found empty, a folder without any text",
+        r"found empty, a folder without any text, empty/a \(a link to a folder\); expected",
     ),
     "too few documents": (
         FILE | {"files": ["one.txt"]},
-        r"split: the (train|validation) split comes out empty .*, of 1 with those that repeat.*"
-        " has 1 line ends; is `boundary`",
+        r"split: the (train|validation) split comes out empty .*, of 1 with those .*`deduplicate: "
+        r"false` keeps\).* has 1 line ends; is `boundary`.*a line of <\|endoftext\|> alone",
     ),
     "lists": (FILE | {"files": ["lists.parquet"]}, "holds list<.*; expected strings; .*one string"),
     "numbers": (FILE | {"files": ["numbers.parquet"]}, "which holds int64 in .*; expected strings"),
@@ -310,6 +319,7 @@ def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeyp
     corpus, reason = REFUSED[case]
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
+    Path("empty/a").symlink_to("..")
     Path("one.txt").write_text("only one document\n")
     Path("a.fasta").write_text(">one/3-9 x\nMKTV-LXJ\n>two\nMKV.L\n")
     Path("a.sto").write_text("# STOCKHOLM 1.0\n\none MKTV-LXJ\n//\n")

@@ -415,8 +415,7 @@ def read_text(path: Path) -> str:
         raise SourceError(
             f"{path} cannot be read: {error}; expected a text file, packed by gzip or not"
         ) from error
-    parquet = ("a Parquet table", "write it as CSV")
-    what, fix = parquet if raw[:4] == b"PAR1" else given.binary(raw)
+    what, fix = ("a Parquet table", "write it as CSV") if raw[:4] == b"PAR1" else given.binary(raw)
     if what:
         raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
     return decoded(raw)

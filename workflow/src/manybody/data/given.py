@@ -33,8 +33,20 @@ STARTS = {
     b"SQLite f": ("a database", "write its texts to a file"),
     b"\xd0\xcf\x11\xe0": ("an office document", "save it as text"),
     b"7z\xbc\xaf": ("a 7z archive", f"unpack it (7z x), or {LEAVE}"),
-    **dict.fromkeys((b"<!doctype html", b"<html"), ("an HTML document", PLAIN)),
+    b"\x04\x22\x4d\x18": ("an lz4 archive", f"unpack it (unlz4), or {LEAVE}"),
+    b"\x1f\x9d": ("an archive of compress", f"unpack it (uncompress), or {LEAVE}"),
+    b"Rar!\x1a": ("a RAR archive", f"unpack it (unrar x), or {LEAVE}"),
+    **dict.fromkeys((b"\x80\x04\x95", b"\x80\x05\x95"), ("a pickle", "write its texts to a file")),
+    **dict.fromkeys(
+        (b"<!doctype html", b"<html", b"<!-- saved from url"), ("an HTML document", PLAIN)
+    ),
     b"<?xml": ("an XML document", PLAIN),
+    b"<mediawiki": ("a dump of MediaWiki", "take its text (wikiextractor)"),
+    b"<doc id=": (
+        "the output of wikiextractor, with a line <doc ...> before each article",
+        r"drop these (sed 's/^<\/doc>$/<|endoftext|>/; /^<doc id=/d') and say `boundary: marker`",
+    ),
+    b"warc/1.": ("a web archive (WARC)", "write the texts in it to a file of their own"),
     b"{\\rtf": ("a document in RTF", PLAIN),
     b"version https://git-lfs": ("a pointer of Git LFS", "fetch the file itself (git lfs pull)"),
 }
@@ -42,7 +54,16 @@ LINES = 100_000  # of JSON, at most, among which one that is broken is looked fo
 # Tables that are read by column: how they begin, and how their names end
 TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
 ENDINGS = {".parquet": ["Parquet"], ".feather": ["Arrow"], ".arrow": ["Arrow", "Arrow stream"]}
-WRITTEN = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")  # tables that are written as text
+WRITTEN = (
+    ".json",
+    ".jsonl",
+    ".jsonlines",
+    ".ndjson",
+    ".csv",
+    ".tsv",
+    ".tab",
+)  # tables that are written as text
+HIDDEN = (".", "Thumbs.db", "desktop.ini", "~$")  # names, or their starts, that systems hide
 # What stands beside the tables of a data set and holds none of its texts
 BOOKS = ("README*", "state.json", "dataset_*.json", "cache-*.arrow", "_*metadata", "_SUCCESS")
 
@@ -79,7 +100,13 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
             inside = [one for one, reason in found.items() if not reason]
             passed += [f"{one} ({reason})" for one, reason in found.items() if reason]
             if not inside:
-                _refuse(place, name, "a folder without any text", expected, "put texts there")
+                _refuse(
+                    place,
+                    name,
+                    ", ".join(["a folder without any text", *passed[len(passed) - len(found) :]]),
+                    expected,
+                    "put texts there, or name what a link leads to",
+                )
         for one in inside:
             _check(one, place, str(one) if path.is_dir() else name, expected)
             _check_start(one, place)
@@ -90,7 +117,7 @@ def _inside(folder: Path) -> dict[Path, str]:
     """Entries of a folder, each with the reason for which it is passed over, if there is one."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        *above, hidden = (part.startswith(".") for part in path.relative_to(folder).parts)
+        *above, hidden = (part.startswith(HIDDEN) for part in path.relative_to(folder).parts)
         if not any(above) and (hidden or path.is_symlink() or not path.is_dir()):
             found[path] = "hidden" if hidden else _no_text(path)
     if any(not reason and path.suffix in ENDINGS for path, reason in found.items()):
@@ -126,7 +153,7 @@ def _start(path: Path, size: int = 512) -> bytes:
     if not os.access(path, os.R_OK):
         return b""
     with path.open("rb") as opened:
-        return opened.readline(size)
+        return opened.read(size)
 
 
 def _check(path: Path, key: str, name: str, expected: str) -> None:
@@ -134,7 +161,10 @@ def _check(path: Path, key: str, name: str, expected: str) -> None:
         beside = sorted({*os.listdir(path.parent)} - {path.name}) if path.parent.is_dir() else []
         near = get_close_matches(path.name, beside, 1)
         start = "" if path.is_absolute() else f" (relative paths start at {Path.cwd()})"
-        fix = f"did you mean {path.with_name(near[0])}?" if near else "correct the path"
+        fix = (f"did you mean {path.with_name(near[0])}?" if near else "correct the path") + (
+            "; patterns, variables and addresses are not filled in: name a file, or its folder"
+            * bool(re.search(r"[*?$]|://", name))
+        )
         what = "which links to no file" if path.is_symlink() else "which does not exist"
         _refuse(key, name, what, expected + start, fix)
     if not path.is_file():
@@ -155,27 +185,38 @@ def _check_start(path: Path, key: str) -> None:
         what, fix = f"no {ENDINGS[ending][0]} file", "rename it"
         expected = f"the ending {ending} for such a file alone"
     if not what and ending in WRITTEN and not table(path):
-        head = _start(path, 2**16).decode(errors="replace")
+        # Spreadsheets and PowerShell write a mark of which pandas has to know.
+        code = "utf-16" if _start(path, 2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        head = _start(path, 2**16).decode(code, errors="replace")
         # A list, or an object over several lines, is one document; else each line is one.
-        between, lines = max(",;\t", key=head.count), not re.match(r"\s*(\[|\{\s*\n)", head)
-        broken = _broken(path) if lines and ending in WRITTEN[1:3] else ""
-        how = f"csv({str(path)!r}, sep={between!r})"
-        how = f"json({str(path)!r}, lines={lines})" if "j" in ending else how
-        how += "[['COLUMN']].dropna().set_axis(['text'], axis=1).to_parquet('texts.parquet')"
+        between, lines = (
+            max(
+                "\t,;" if ending in (".tsv", ".tab") else ",;\t", key=head.partition("\n")[0].count
+            ),
+            not re.match(r"\s*(\[|\{\s*\n)", head),
+        )
+        broken = _broken(path, code) if lines and ending in WRITTEN[1:4] else ""
+        how = f"csv({str(path)!r}, sep={between!r}, dtype=str"  # texts may be numbers
+        how = f"json({str(path)!r}, lines={lines}, dtype=False" if "j" in ending else how
+        how += (
+            f", encoding={code!r})[['COLUMN']].dropna().set_axis(['text'], axis=1)"
+            ".to_parquet('texts.parquet')"
+        )
         what, fix = (
             f"a table as {ending[1:]}{broken}",
             "mend or delete that line, then "
             * bool(broken)
             + f'write its texts (python -c "import pandas as p; p.read_{how}") and name '
-            "that file, or rename it to .txt if its lines as they are should be the text",
+            "that file, or rename it to .txt if its lines as they are should be the text, "
+            "or leave it out",
         )
     if what:
         _refuse(key, str(path), what, expected, fix)
 
 
-def _broken(path: Path) -> str:
+def _broken(path: Path, code: str) -> str:
     """What is wrong with the first line that is no JSON, if one of the first `LINES` is none."""
-    with path.open(encoding="utf-8", errors="replace") as opened:
+    with path.open(encoding=code, errors="replace") as opened:
         for number, line in enumerate(islice(opened, LINES), start=1):
             try:
                 json.loads(line.strip() or "{}")

@@ -109,14 +109,19 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             if not writer.documents:
                 counts = ", ".join(
                     [f"{key} {one.documents}" for key, one in writers.items()]
-                    + [f"of {about['deduplicated']['documents']} with those that repeat"]
+                    + [
+                        f"of {about['deduplicated']['documents']} with those that repeat and with "
+                        "lines that more than 5 have, which `deduplicate: false` keeps"
+                    ]
                     * bool(unique)
                 )
                 raise SourceError(
                     f"the {name} split comes out empty (documents: {counts}); expected at least "
                     f"one document in each; give it a larger share, another `seed`, or more "
                     f"documents (the corpus has {lines} line ends; is `boundary` what separates "
-                    f"documents? With `line` each line is one, with `marker` {MARKER} ends one)",
+                    f"documents? With `line` each line is one, with `marker` a line of "
+                    f"{corpus.get('marker', MARKER)} alone ends one; of those inside lines "
+                    f"sed 's/MARKER/\\n&\\n/g' makes such lines)",
                     "split",
                 )
     try:
@@ -250,7 +255,7 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
         # A later part of a long line is never a boundary.
         first, start = start, line.endswith("\n")
         blank = boundary == "blank-line" and not line.strip()
-        marked = boundary == "marker" and line.strip() == marker
+        marked = boundary == "marker" and line.strip() == marker.strip()
         if first and (blank or marked):
             yield from document.end()
             continue

@@ -84,8 +84,7 @@ class Found:
     @property
     def best(self) -> list[tuple[int, int]]:
         """The best L / 2 pairs (from 0) of columns at least `separation` apart."""
-        known = np.isfinite(self.scores)
-        first, second = contacts.best_pairs(self.scores, self.separation, known)
+        first, second = contacts.best_pairs(self.scores, self.separation, np.isfinite(self.scores))
         count = self.scored // 2
         return list(zip(first[:count].tolist(), second[:count].tolist(), strict=True))
 

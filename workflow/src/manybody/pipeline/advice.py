@@ -212,9 +212,10 @@ def _about_text(text: Text) -> str:
     if repeated:
         cut = 1 - repeated["kept_characters"] / max(repeated["characters"], 1)
         said = (
-            f"Repeated text: {cut:.1%} of the characters were cut; near-duplicates make "
-            f"{repeated['groups']:,} groups of {repeated['kept_documents']:,} documents, each in "
-            "one split."
+            f"Repeated text: {cut:.1%} of the characters were cut, among them "
+            f"{repeated['common_lines']:,} lines that more than 5 documents have "
+            f"(`deduplicate: false` keeps all); near-duplicates make {repeated['groups']:,} "
+            f"groups of {repeated['kept_documents']:,} documents, each in one split."
         )
     tokens = (
         f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training; "
