@@ -90,6 +90,10 @@ def test_the_configs_of_this_repository_have_no_such_fault():
         ),
         (["--configfile", "a.yaml", "fig4"], "if it is what is to be made, write -- before it"),
         (["--configfile", "a.yaml", "--", "fig4"], None),
+        (
+            ["--config", "results=results/a.b", "sources.docs.length=32"],
+            "length=32; expected a key without dots; write --config 'sources={docs: {length: 32}}'",
+        ),
         (["-n"], None),
     ],
 )

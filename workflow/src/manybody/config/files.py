@@ -143,12 +143,20 @@ def typed(arguments: Iterable[str]) -> dict:
 
 
 if __name__ == "__main__":
-    names, times, _ = asked(sys.argv[1:])
-    said = problems(names)
-    if times > 1:
-        said.append(
+    names, times, others = asked(sys.argv[1:])
+    dotted = (word.split("=", 1) for word in others if re.match(r"[A-Za-z][\w-]*\.[\w.-]+=", word))
+    said = [
+        *problems(names),
+        *[
             f"--configfile: found {times} times, of which snakemake takes the last; expected it "
             f"once; name all files behind one: --configfile {' '.join(names)}"
-        )
+        ]
+        * (times > 1),
+        *(
+            f"--config: found {key}={value}; expected a key without dots; write --config "
+            f"'{key.replace('.', '={', 1).replace('.', ': {')}: {value}{'}' * key.count('.')}'"
+            for key, value in dotted
+        ),
+    ]
     if said:
         sys.exit("\n".join(said))
