@@ -135,7 +135,7 @@ def test_bytes_that_are_no_text_are_refused_with_the_way_out(tmp_path, content, 
 
 
 def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
-    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config", "a/Thumbs.db"):
+    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config", "a.txt:Zone.Identifier"):
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -151,14 +151,14 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
     assert [one.removeprefix(f"{tmp_path}/texts/") for one in passed] == [
         ".git (hidden)",
         ".hidden (hidden)",
-        "a/Thumbs.db (hidden)",
         "a/void (empty)",
         "a.png (a PNG image)",
+        "a.txt:Zone.Identifier (hidden)",
         "gone (no file, or a link to none)",
         "linked (a link to a folder)",
     ]
     assert text.passed_over(passed[:1]) == f"Passed over: {tmp_path}/texts/.git (hidden)."
-    assert text.passed_over(passed).endswith("/a.png (a PNG image) and 2 more.")
+    assert text.passed_over(passed).endswith("Zone.Identifier (hidden) and 2 more.")
 
 
 def written(path, table):

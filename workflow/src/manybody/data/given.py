@@ -117,7 +117,10 @@ def _inside(folder: Path) -> dict[Path, str]:
     """Entries of a folder, each with the reason for which it is passed over, if there is one."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        *above, hidden = (part.startswith(HIDDEN) for part in path.relative_to(folder).parts)
+        *above, hidden = (
+            part.startswith(HIDDEN) or part.endswith(":Zone.Identifier")
+            for part in path.relative_to(folder).parts
+        )
         if not any(above) and (hidden or path.is_symlink() or not path.is_dir()):
             found[path] = "hidden" if hidden else _no_text(path)
     if any(not reason and path.suffix in ENDINGS for path, reason in found.items()):
