@@ -68,8 +68,7 @@ def test_probabilities_conditionals_entropy_means_and_losses(name):
         expected = np.moveaxis(p / p.sum(axis=site, keepdims=True), site, -1)
         own = conditionals[:, site].reshape(*p.shape, law.vocabulary)
         for symbol in range(law.vocabulary):  # whatever stands at the site itself
-            found = np.take(own, symbol, axis=site)
-            np.testing.assert_allclose(found, expected, atol=1e-10)
+            np.testing.assert_allclose(np.take(own, symbol, axis=site), expected, atol=1e-10)
     means = [(p.ravel() * one).sum() for one in products(name)]
     np.testing.assert_allclose(law.means, means, atol=1e-10)
     other = law.sub_law([2, 4], 0.5)

@@ -13,8 +13,7 @@ VOCABULARY = 4
 
 def text(length=60, seed=3):
     """Tokens of which some runs repeat and some contexts are never seen."""
-    shares = [0.6, 0.25, 0.15, 0.0]
-    return np.random.default_rng(seed).choice(VOCABULARY, length, p=shares)
+    return np.random.default_rng(seed).choice(VOCABULARY, length, p=[0.6, 0.25, 0.15, 0.0])
 
 
 def test_a_bigram_by_hand():

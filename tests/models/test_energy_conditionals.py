@@ -142,8 +142,7 @@ def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
         tokens = torch.from_numpy(sequences.tokens.astype("int64"))
         sums = [sequence_sums(each, tokens).loss_sum.mean().item() for each in (model, truth)]
         losses[split] = (sums[0] - sums[1]) / length
-    free = sum(p.numel() for p in model.parameters())
-    excess = free / (2 * count * length)
+    excess = sum(p.numel() for p in model.parameters()) / (2 * count * length)
     gain = math.log(vocabulary) - sums[1] / length
     assert gain > 10 * excess  # the interactions are far above the noise
     # Tied couplings and the gauges of U make the effective number smaller than p, but not zero.

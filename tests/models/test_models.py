@@ -75,8 +75,7 @@ def copies(kind):
 
 
 def tokens_of(seed=5, vocabulary=VOCABULARY):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(vocabulary, (BATCH, LENGTH), generator=generator)
+    return torch.randint(vocabulary, (BATCH, LENGTH), generator=torch.Generator().manual_seed(seed))
 
 
 def compare(model, kind, tolerance):

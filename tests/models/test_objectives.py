@@ -20,8 +20,7 @@ BATCH, LENGTH, VOCABULARY = 6, 8, 11
 
 @pytest.fixture
 def tokens():
-    generator = torch.Generator().manual_seed(2)
-    return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=generator)
+    return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=torch.Generator().manual_seed(2))
 
 
 def model_of(architecture, dtype=torch.float64):

@@ -62,8 +62,7 @@ def made(description, dtype=torch.float64, seed=3):
 
 
 def tokens_of(count=BATCH, length=LENGTH, vocabulary=VOCABULARY, seed=5):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(vocabulary, (count, length), generator=generator)
+    return torch.randint(vocabulary, (count, length), generator=torch.Generator().manual_seed(seed))
 
 
 def test_softmax_maps_are_free_maps_that_are_positive_with_unit_row_sums():
