@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import transformers
+from tokenizers import Tokenizer, models, processors
 
-from manybody.data import SourceError, documents, own_text, own_tokenizer
+from manybody.data import SourceError, documents, own_text, own_tokenizer, tokenizer
 from manybody.data.documents import Piece
 from manybody.io.sequences import Sequences
 
@@ -115,6 +116,20 @@ def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):
     assert tokens([*"ACGT", "ACG", "CAT"], "CATACGT") == ([9, 8, 7], "dna")
     with pytest.raises(SourceError, match=r"of 7 tokens without one for each residue.*spaces"):
         tokens(["ACG", "CAT"], "CATACG")
+    known = {f"▁{one}": number for number, one in enumerate("ACGU")}
+    assert own_text.kind_of(Tokenizer(models.WordLevel(known, "▁A"))) == "rna"
+    with pytest.raises(SourceError, match="tokenizer: found one that stops at a part of the text"):
+        tokenizer.encoded(Tokenizer(models.WordLevel(known, "<unk>")), ["T"])
+
+
+def test_a_tokenizer_is_read_as_after_training_and_asked_by_its_own_letters(tmp_path):
+    known = {"<s>": 0, "</s>": 1, "A": 2, "C": 3, "AC": 4}
+    made = Tokenizer(models.BPE(known, [("A", "C")], dropout=1.0))
+    made.post_processor = processors.BertProcessing(("</s>", 1), ("<s>", 0))
+    made.enable_padding(length=9)
+    made.save(str(tmp_path / "tokenizer.json"))
+    read, said = own_tokenizer.read(tmp_path, "rna"), own_tokenizer.described(tmp_path)
+    assert (said["before"], said["after"], read.encode("ACx").ids) == ([0], [1], [0, 4, 1])
 
 
 def test_what_is_null_in_the_config_is_put_around_no_sequence(tmp_path):

@@ -57,8 +57,11 @@ def encode(
             raise SourceError(
                 f"found {length}: {said[0]}; expected a block at least; take {usual}", "length"
             )
-        by = {"by": "own tokenizer, blocks of sequences", "tokenizer": sha256(made["json"])}
-        about = {"special": special, "made": by, "said": said + skipped}
+        about = {
+            "special": special,
+            "made": {"by": "own tokenizer, blocks of sequences", "tokenizer": sha256(made["json"])},
+            "said": said + skipped,
+        }
         sequences.write(out, np.array(blocks[:most]), special["vocabulary"], about)
         return
     with documents.writer(made["documents"], {"text": str(path)}) as writer:
@@ -124,11 +127,11 @@ def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str
     are read so. `SourceError` for a vocabulary without single residues.
     """
     kind_of(bpe)
-    known, counts = bpe.get_vocab(), Counter("".join(rows))
+    known, counts = {one.removeprefix("▁") for one in bpe.get_vocab()}, Counter("".join(rows))
     way = max(SPELT, key=lambda way: sum(n for one, n in counts.items() if way(one) in known))
     unknown = {one: n for one, n in counts.items() if way(one) not in known}
     said = [f"letters that the tokenizer does not know: {alignment.listed(unknown)}"]
-    encoded = lambda row: bpe.encode(way(row), add_special_tokens=False).ids  # noqa: E731
+    encoded = lambda row: tokenizer.encoded(bpe, [way(row)])[0].ids  # noqa: E731
     if _joins(bpe):
         return [encoded(row) for row in rows], said[: len(unknown)]
     numbers = {one: encoded(one) for one in counts}
@@ -159,9 +162,9 @@ def doubtful(rows: list[str], bpe: Tokenizer) -> list[str]:
 
 
 def _kind(bpe: Tokenizer) -> str | None:
-    known = bpe.get_vocab()
+    known = {one.removeprefix("▁") for one in bpe.get_vocab()}  # as SentencePiece spells A
     for kind, letters in alignment.ALPHABETS.items():
-        if any(known.keys() >= set(way(letters["residues"])) for way in SPELT[:2]):
+        if any(known >= set(way(letters["residues"])) for way in SPELT[:2]):
             return kind
     return None
 

@@ -27,8 +27,6 @@ def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) 
     """Writes the tokenizer of a folder in `save_pretrained` layout to `out`, and to `special` what
     `describe` says of it. `origin` is what it is called where it is refused, by a `SourceError`."""
     tokenizer = read(folder, origin)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     write_json(special, describe(tokenizer, _roles(Path(folder))))
     save(tokenizer, out)
 
@@ -42,22 +40,25 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str | None]) -> dict[str, An
     `tokens` is the sha256 of all tokens and their numbers.
     """
     numbers = tokenizer.get_vocab(with_added_tokens=True)
-    added = tokenizer.get_added_tokens_decoder()
-    special = {number for number, token in added.items() if token.special}
+    special = {n for n, one in tokenizer.get_added_tokens_decoder().items() if one.special}
     special |= {numbers[text] for text in roles.values() if text in numbers}
-    bare = tokenizer.encode("a", add_special_tokens=False).ids
-    whole = tokenizer.encode("a", add_special_tokens=True).ids
+    # Of a letter that it does not have, a tokenizer without an unknown token makes nothing.
+    text = min(
+        (one for one, number in numbers.items() if number not in special),
+        key=lambda one: (one != "a", not one.isalpha(), len(one), one),
+        default="a",
+    )
+    bare, whole = (tokenizer.encode(text, add_special_tokens=more).ids for more in (False, True))
     start = next(
         (k for k in range(len(whole)) if whole[k : k + len(bare)] == bare and bare), len(whole)
     )
-    ends = [numbers[roles[role]] for role in ROLES if roles.get(role) in numbers]
     return {
         "vocabulary": max(numbers.values()) + 1,
         "special": sorted(special),
         "before": whole[:start],
         "after": whole[start + len(bare) :],
         "mask": numbers.get(roles.get("mask_token"), numbers.get("[MASK]", numbers.get("<mask>"))),
-        "end": ends[0] if ends else None,
+        "end": next((numbers[roles[one]] for one in ROLES if roles.get(one) in numbers), None),
         "tokens": hashlib.sha256(to_json(numbers).encode()).hexdigest(),
     }
 
@@ -88,11 +89,19 @@ def read(folder: str | Path, origin: str) -> Tokenizer:
 
 
 def _read(folder: Path) -> Tokenizer | None:
-    """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without."""
+    """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without. It
+    neither cuts nor fills up what it reads, nor leaves out merges by chance, as in training."""
     path = folder / FILES[0]
     if not path.is_file():
         return _of_letters(folder / LIST, _roles(folder))
-    return load(path, "expected a tokenizer.json of the library tokenizers; save or copy it again")
+    tokenizer = load(
+        path, "expected a tokenizer.json of the library tokenizers; save or copy it again"
+    )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, models.BPE):
+        tokenizer.model.dropout = None
+    return tokenizer
 
 
 def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
@@ -109,7 +118,17 @@ def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
         return None
     made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, unknown))
     made.pre_tokenizer, made.decoder = pre_tokenizers.WhitespaceSplit(), decoders.Fuse()
-    made.add_tokens([AddedToken(t, normalized=False, special=t[0] in "<[") for t in given])
+    made.add_tokens(  # words of several letters, as DNABERT's, stand between white space alone
+        [
+            AddedToken(
+                token,
+                normalized=False,
+                special=token[0] in "<[",
+                single_word=unknown == "[UNK]" and len(token) > 1 and token.isalpha(),
+            )
+            for token in given
+        ]
+    )
     around = [first] * (first in given) + ["$A"] + [last] * (last in given)
     named = [(token, given.index(token)) for token in around if token in given]
     made.post_processor = processors.TemplateProcessing(single=around, special_tokens=named)

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Encoding, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from manybody.data import SourceError
 from manybody.data.documents import Documents, Piece
@@ -166,12 +166,26 @@ def stream(
         waiting = []
         for batch in batched(documents, progress):
             texts = _ended(batch, end_of_document)
-            job = ahead.submit(bpe.encode_batch_fast, texts, add_special_tokens=False)
+            job = ahead.submit(encoded, bpe, texts)
             waiting.append((batch, job))
             if len(waiting) > 1:
                 yield _array(*waiting.pop(0), marker, kind)
         for last in waiting:
             yield _array(*last, marker, kind)
+
+
+def encoded(bpe: Tokenizer, texts: list[str]) -> list[Encoding]:
+    """The tokens of each of some texts, without special ones; `SourceError` where the library has
+    no token for a part of one."""
+    try:
+        return bpe.encode_batch_fast(texts, add_special_tokens=False)
+    except Exception as error:  # the library raises Exception itself
+        raise SourceError(
+            f"found one that stops at a part of the text for which it has no token ({error}); "
+            f"expected one with a token for what is unknown, by its name in tokenizer.json "
+            f"(unk_token); save it with that, or take out of the text what it does not know",
+            "tokenizer",
+        ) from error
 
 
 def decoder(path: str | Path) -> Callable[[list[int]], str]:

@@ -78,8 +78,9 @@ def opened(model: str, asked: str) -> Question:
     (tokens, *residues), unknown = own_text.numbered([letters, *about["alphabet"][1:]], bpe)
     if len(tokens) != len(letters):
         raise Refusal(
-            f"found one that makes {len(tokens)} tokens of {len(letters)} residues; expected a "
-            f"token each; take a model of single residues",
+            f"found one that makes {len(tokens)} tokens of {len(letters)} residues"
+            f"{''.join(f' ({one})' for one in unknown)}; expected a token each; take a model of "
+            f"single residues, or leave out letters that it does not know",
             "tokenizer",
         )
     about["said"] += unknown
