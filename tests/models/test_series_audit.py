@@ -48,8 +48,7 @@ def taken(weights, folder):
         place = folder / f"step-{step}"
         trained_series.save(place, tensors)
         read = layout.read(place, place.name)
-        checkpoint = {"origin": str(place)}
-        found[step] = audit.take(place, read, read.config, checkpoint, folder / "marks")
+        found[step] = audit.take(place, read, read.config, {"origin": str(place)}, folder / "marks")
     return found, {step: (loss, 0.01) for step, (_, loss) in weights.items()}
 
 

@@ -54,4 +54,8 @@ def read_tensor(path: str | Path, name: str) -> np.ndarray:
         names = sorted(file.keys())
         if name in names:
             return file.get_tensor(name)
-    raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
+    raise ArtifactError(
+        f"{path} holds no tensor {name!r}; it holds {', '.join(names[:5])}"
+        + f" and {len(names) - 5} others" * (len(names) > 5)
+        + " (manybody spectrum and jacobian measure language models)" * (name == "fields")
+    )

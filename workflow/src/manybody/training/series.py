@@ -1,5 +1,6 @@
 """A model that was trained elsewhere, its checkpoints audited and written as a run."""
 
+import json
 import math
 from pathlib import Path
 
@@ -64,10 +65,13 @@ def adopt(
                             "architecture": model["architecture"]
                         } | describe(whole.config, sequences.length, model["objective"], said)
                         _check_tokens(description, sequences, folder, found, origin)
-                        taken[step] = audit.take(
-                            folder, whole, description["config"], found[str(step)], kept
-                        )
                         network = Pretrained.read(folder, origin, description).to(device)
+                        # Versions of the library write different keys for the same.
+                        meant = {
+                            **json.loads(network.library.config.to_json_string(use_diff=False)),
+                            **dict.fromkeys(layout.BOOKKEEPING),
+                        }
+                        taken[step] = audit.take(folder, whole, meant, found[str(step)], kept)
                     network.check_objective(tokens.to(device), origin)
                 except layout.CheckpointError as error:
                     if not model.get("audit", True) or len(found) == 1:
@@ -79,15 +83,17 @@ def adopt(
                 del network  # one in memory at a time
                 progress.update(1, loss=rows[-1]["loss"])
         if model.get("audit", True):
-            losses = {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
-            for step, reasons in audit.suspects(taken, losses).items():
+            for step, reasons in audit.suspects(
+                taken, {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
+            ).items():
                 faults.setdefault(step, []).extend(reasons)
         steps = [row["step"] for row in rows if row["step"] not in faults]
         if not steps:
-            said = "; ".join(f"{step}: {', '.join(why)}" for step, why in sorted(faults.items()))
             raise Refusal(
-                f"found no checkpoint that can be what its name says (step {said}); expected at "
-                f"least one; save or copy them again (audit: off in a config reads all)",
+                "found no checkpoint that can be what its name says (step "
+                + "; ".join(f"{step}: {', '.join(why)}" for step, why in sorted(faults.items()))
+                + "); expected at least one; save or copy them again (audit: off in a config reads "
+                "all)",
                 "weights",
             )
         remove_leftovers(out)
@@ -95,6 +101,14 @@ def adopt(
         write_json(out / "model.json", described[steps[-1]])
         write_history(out / "history.parquet", rows)
         last = next(row for row in rows if row["step"] == steps[-1])
+        if last["loss"] >= math.log(sequences.vocabulary):
+            print(
+                f"{about['model']}: its loss on this text at step {steps[-1]}, {last['loss']:.2f} "
+                f"nats a token, is no less than that of a guess, log |V| = "
+                f"{math.log(sequences.vocabulary):.2f}: if it was trained, look whether weights, "
+                f"tokenizer and text belong together",
+                flush=True,
+            )
         told = {
             **about,
             "description": described[steps[-1]],
@@ -129,12 +143,13 @@ def _check_tokens(description, sequences, folder: Path, found: dict, origin: str
     fits = theirs in own if own and theirs else rows <= size or few
     most = int(sequences.tokens.max())
     if most >= description["vocabulary"] or not fits:
-        other = f", with a tokenizer in {', '.join(map(str, own.values()))}" if own else ""
         raise Refusal(
-            f"found {origin}, of {rows} tokens{other}, but {sequences.path} is of |V| = {size} and "
-            f"holds token {most}; expected sequences of the model's own tokenizer, as it "
-            f"was trained, without tokens that were added later; save it beside the weights (and "
-            f"name that folder under `tokenizer` of the source, where a config has one)",
+            f"found {origin}, of {rows} tokens"
+            + f", with a tokenizer in {', '.join(map(str, own.values()))}" * bool(own)
+            + f", but {sequences.path} is of |V| = {size} and holds token {most}; expected "
+            "sequences of the model's own tokenizer, as it was trained, without tokens that were "
+            "added later; save it beside the weights (and name that folder under `tokenizer` of "
+            "the source, where a config has one)",
             "weights",
         )
 

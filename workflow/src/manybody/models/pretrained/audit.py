@@ -47,8 +47,9 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
 
     `checkpoint` is what the record of the series says of it, with the digests of its files.
     """
-    made = {**checkpoint, "size": SIZE, "kept": KEPT}
-    name = hashlib.sha256(to_json(made).encode()).hexdigest()[:32]
+    name = hashlib.sha256(
+        to_json({**checkpoint, "size": SIZE, "kept": KEPT, "config": config}).encode()
+    ).hexdigest()[:32]
     path = kept / f"{name}.safetensors"
     if path.is_file():
         found, about = read_tensors(path)
@@ -64,8 +65,11 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
     marks = Marks(layout.tensors, digests, config, projections)
-    saved = {tensor: torch.from_numpy(part) for tensor, part in projections.items()}
-    write_tensors(path, saved, dict(zip(KEPT, marks, strict=False)))
+    write_tensors(
+        path,
+        {tensor: torch.from_numpy(part) for tensor, part in projections.items()},
+        dict(zip(KEPT, marks, strict=False)),
+    )
     return marks
 
 
@@ -105,8 +109,7 @@ def suspects(
     for step, reason in _unlike(marks):
         found[step].append(reason)
     similar = {step: mark for step, mark in marks.items() if step not in found}
-    steps = list(similar)
-    misplaced = {steps[row] for row in out_of_order(distances(list(similar.values())))}
+    misplaced = {[*similar][row] for row in out_of_order(distances(list(similar.values())))}
     for step in sorted(misplaced):
         found[step].append("its weights lie elsewhere on the way from the first to the last")
     for step, reason in [*_equal(similar, misplaced), *_jumps(losses)]:
@@ -134,13 +137,14 @@ def _jumps(losses: dict[int, tuple[float, float]]):
 
 
 def _unlike(marks: dict[int, Marks]):
-    """Checkpoints whose tensors or config are not those of most, or that hold no numbers."""
+    """Checkpoints whose tensors, by name and shape, or config are not those of most, or that hold
+    no numbers."""
     for step, mark in marks.items():
         wrong = (name for name, part in mark.projections.items() if not np.isfinite(part).all())
         if tensor := next(wrong, None):
             yield step, f"its tensor {tensor} holds numbers that are not finite"
     for what, of in (
-        ("tensors", lambda mark: {name: [*part[:2]] for name, part in mark.tensors.items()}),
+        ("tensors", lambda mark: {name: part[1] for name, part in mark.tensors.items()}),
         ("config.json", lambda mark: mark.config),
     ):
         said = {step: to_json(of(mark)) for step, mark in marks.items()}

@@ -18,7 +18,7 @@ ADAPTER = "adapter_config.json"
 # Files of weights, and not those of an optimizer, a scheduler or a random generator beside them.
 WEIGHTS = re.compile(
     r"(?!training_args|optimizer|scheduler|rng_state|random_states|scaler)"
-    r".*\.(safetensors|bin|pt|pth|ckpt|pkl|pickle|msgpack|h5|gguf)$"
+    r".*\.(safetensors|bin|pt|pth|ckpt|pkl|pickle|msgpack|h5|gguf|onnx|ot|distcp)$"
 )
 # What torch.compile and the wrappers of parallel training put into the names of tensors.
 WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
@@ -34,7 +34,7 @@ DISCRIMINATOR = "a discriminator, which has no logits of tokens", "its generator
 NOT_ONE = {
     "ElectraForPreTraining": DISCRIMINATOR,
     "FunnelForPreTraining": DISCRIMINATOR,
-    "For": ("which predicts no tokens of a vocabulary", "the language model that it was made of"),
+    "For": ("which is no language model of text alone", "the language model that it was made of"),
     "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
 }
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
@@ -67,13 +67,15 @@ def how_to_save(
 ) -> str:
     """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp or a
     folder of models."""
-    inner = [
-        str(path.parent)
-        for path in Path(origin).glob(f"*/**/{CONFIG}")
-        if any(path.parent.glob("*.safetensors"))
-    ]
+    inner = sorted(
+        (
+            str(path.parent)
+            for path in Path(origin).glob(f"*/**/{CONFIG}")
+            if any(path.parent.glob("*.safetensors"))
+        ),
+        key=lambda name: (len(name), name),
+    )
     if inner:
-        inner.sort(key=lambda name: (len(name), name))
         return f"it holds {len(inner)}: {', '.join(inner[-5:])}; name one, such as {inner[-1]}"
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
     if packed is None:
@@ -91,10 +93,15 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     names = set(names)
     if ADAPTER in names:
         raise Refusal(
-            f"found {origin}, which is an adapter (LoRA or the like) of another model; expected "
-            f"the weights of both in one; add it to them: peft.AutoPeftModelForCausalLM"
-            f".from_pretrained({origin!r}).merge_and_unload().save_pretrained(other), and name "
-            f"that folder",
+            f"found {origin}, which is an adapter (LoRA or the like) of another model"
+            + f", by its {ADAPTER}, beside weights of its own" * bool(names & {WHOLE, INDEX})
+            + "; expected the weights of both in one; "
+            + f"if the weights have it added, move {ADAPTER} and adapter_model.* elsewhere; else "
+            * bool(names & {WHOLE, INDEX})
+            + f"add it to the model BASE that {ADAPTER} names: peft.PeftModel.from_pretrained("
+            f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained(BASE), "
+            f"{origin!r}).merge_and_unload().save_pretrained(other), and name that folder (prompts "
+            f"and prefixes cannot be added)",
             "weights",
         )
     if CONFIG not in names:
@@ -123,7 +130,9 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             origin,
             f"copy what is missing of these, rename the {WHOLE} that has another name, or convert "
             f"pickled ones elsewhere, in a container without network (parts by DeepSpeed or FSDP "
-            f"after zero_to_fp32.py or accelerate merge-weights have joined them): transformers"
+            f"after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
+            f"TensorFlow or Flax by transformers 4, with from_tf=True or from_flax=True; those of "
+            f"ONNX are made from others): transformers"
             f".AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
             f".save_pretrained(other), and name that folder",
         ),
@@ -240,13 +249,12 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     possible = [name for name in has if fit in (None, name)]
     if asked in possible or (not asked and len(possible) == 1):
         return asked or possible[0]
-    ways = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
-    ways = f"write {ways} into its config.json" if not saved else "take it with its output layer"
-    ways = "set it" if asked else ways
+    lines = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
+    way = "take it with its output layer" if saved else f"write {lines} into its config.json"
     raise Refusal(
         f"found {f'{asked} for ' if asked else ''}{origin}, of model_type {kind}, which was saved "
         f"as {saved or 'nothing'}; expected {' or '.join(possible)}"
         f"{'' if possible else 'a language model that transformers has a class for'}; "
-        f"{ways if possible else 'take another model'}",
+        f"{('set it' if asked else way) if possible else 'take another model'}",
         "objective" if asked else "weights",
     )

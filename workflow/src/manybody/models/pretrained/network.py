@@ -168,16 +168,28 @@ class Pretrained(Model):
     @torch.no_grad()
     def check_objective(self, tokens: Tensor, origin: str) -> None:
         """`Refusal` unless what comes later acts as the objective says, seen on tokens (B, L): not
-        on a causal model's logits, and on those of a masked token where what comes before does."""
+        on a causal model's logits, and on those of a masked token where what comes before does. And
+        unless a sequence alone has the logits that it has among others."""
         causal, (count, length) = self.about.causal, tokens[:4].shape
         at = slice(0, max(1, length // 2)) if causal else slice(length // 2, length // 2 + 1)
         tokens, other = tokens[:4], tokens.roll((1, 1), (0, 1))[:4]
         later = torch.hstack([tokens[:, : at.stop], other[:, at.stop :]])
         earlier = torch.hstack([other[:, : at.start], tokens[:, at.start :]])
         mask = torch.arange(length, device=tokens.device).eq(at.start).expand(count, -1)
-        read = (self.features(part, None if causal else mask) for part in (tokens, later, earlier))
-        seen, *others = (part[:, at] for part in read)
+        read = (
+            self.features(part, None if causal else mask[: len(part)])
+            for part in (tokens, later, earlier, tokens[-1:])
+        )
+        seen, *others, alone = (part[:, at] for part in read)
         least = TOLERANCE * (1 + seen.abs().max())
+        if (alone - seen[-1:]).abs().max() > least:
+            raise Refusal(
+                f"found {origin}, whose logits of a sequence are others when it is read again, "
+                f"alone; expected the same, as differences of logits are what is measured; set "
+                f"what is drawn by chance in its config.json (hash_seed: 0 for a Reformer), or "
+                f"take another model",
+                "weights",
+            )
         follows, precedes = ((part - seen).abs().max() > least for part in others)
         if causal and follows:
             raise Refusal(
@@ -227,8 +239,9 @@ class Pretrained(Model):
                 f"weights as they were trained; save or copy them again, or take an earlier "
                 f"checkpoint"
             )
-        generator = torch.Generator().manual_seed(0)
-        drawn = torch.randint(model.vocabulary, (4, length), generator=generator)
+        drawn = torch.randint(
+            model.vocabulary, (4, length), generator=torch.Generator().manual_seed(0)
+        )
         model.check_objective(drawn, str(folder))
         return model
 
@@ -264,6 +277,7 @@ class Pretrained(Model):
                         Path(folder),
                         key_mapping=other_names,
                         dtype=torch.float32,
+                        attn_implementation=None,  # the library's own choice for this machine
                         use_safetensors=True,
                         local_files_only=True,
                         output_loading_info=True,
@@ -295,17 +309,22 @@ class Pretrained(Model):
                     + f"; expected all of them; {way}"
                 )
             known = library.state_dict().keys()
+            ahead = [  # of DeepSeek-V3: layers behind the last, which predict tokens further on
+                f".layers.{library.config.num_hidden_layers + layer}."
+                for layer in range(getattr(library.config, "num_nextn_predict_layers", 0) or 0)
+            ]
             unused = [
                 name
                 for name in found["unexpected_keys"]
-                if OF_LAYER.search(name) or f"{name.removesuffix('bias')}weight" in known
+                if not any(layer in name for layer in ahead)
+                and (OF_LAYER.search(name) or f"{name.removesuffix('bias')}weight" in known)
             ]
             if unused:
                 raise layout.CheckpointError(
                     f"{len(unused)} tensors of the checkpoint, such as {min(unused)}, are none of "
                     f"{type(library).__name__} as its config.json has it; expected those of its "
                     f"layers and head alone; correct config.json, or save it from the class that "
-                    f"it was trained as"
+                    f"it was trained as (without further heads, such as Medusa's)"
                 )
             return cls(library.eval(), **settings)
         except Refusal as error:
@@ -326,8 +345,7 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
     said: |V|, special tokens and mask token of the tokenizer, as `own_tokenizer.describe` has them.
     Tokens beyond the model's rows are no tokens of the model, and |V| is without them.
     """
-    sizes = said.get("vocabulary"), layout.output_rows(config)
-    size = min(part for part in sizes if part is not None)
+    size = min(filter(None, (said.get("vocabulary"), layout.output_rows(config))))
     return {
         "vocabulary": size,
         "length": length,

@@ -26,7 +26,8 @@ from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
 
-SEEN = r"(?:-tokens\d+[MBT])?$"  # OLMo's names say the tokens behind the step
+# Behind the step OLMo's names say the tokens, and some that the weights were joined or converted.
+SEEN = r"(?:-tokens\d+[MBT])?(?:[-_](?:hf|merged|unsharded))?$"
 STEP = re.compile(  # how a name ends that says a step, or a thousand of them
     rf"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+){SEEN}"
     rf"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]{SEEN}"
@@ -141,7 +142,7 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
     for path in sorted(path for path in folder.iterdir() if path.is_dir()):
         names, why = os.listdir(path), ""
         if not NAMED.search(path.name):
-            why = "no step at the end of the name"
+            why = "no step at the end of the name, as in checkpoint-100"
         elif itself:
             why = f"{folder} holds a model itself; to read these, take its config.json elsewhere"
         elif path.name.startswith(("tmp", ".")):
