@@ -412,8 +412,7 @@ def test_the_threshold_is_reached_by_a_product_that_rounds(identity, length, lea
 
 
 def test_a_random_split_takes_its_shares_of_one_cluster(tmp_path):
-    tokens = np.full((50, 5), 3)
-    files = run(tmp_path, fasta(tokens), split={**SHARES, "by": "random"})
+    files = run(tmp_path, fasta(np.full((50, 5), 3)), split={**SHARES, "by": "random"})
     assert [len(Sequences.open(files[split])) for split in SPLITS] == [30, 10, 10]
     train = Sequences.open(files["train"])
     assert train.about["split_by"] == "random"

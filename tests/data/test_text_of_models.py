@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import transformers
-from tokenizers import Tokenizer, models, processors
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from manybody.data import SourceError, documents, own_text, own_tokenizer, tokenizer
 from manybody.data.documents import Piece
@@ -120,6 +120,9 @@ def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):
     assert own_text.kind_of(Tokenizer(models.WordLevel(known, "▁A"))) == "rna"
     with pytest.raises(SourceError, match="tokenizer: found one that stops at a part of the text"):
         tokenizer.encoded(Tokenizer(models.WordLevel(known, "<unk>")), ["T"])
+    apart = Tokenizer(models.BPE({one: number for number, one in enumerate("▁ACGU")}, []))
+    apart.pre_tokenizer = pre_tokenizers.Metaspace()
+    assert own_text.numbered(["CA"], apart) == ([[2, 1]], [])
 
 
 def test_a_tokenizer_is_read_as_after_training_and_asked_by_its_own_letters(tmp_path):

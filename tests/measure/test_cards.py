@@ -272,8 +272,7 @@ def test_losses_of_paired_chains_must_be_known_to_a_tenth(run, margin, answer):
     both = both_starts(run)
     student = stats.t.ppf(stats.norm.cdf(2), CHAINS - 1)
     for one, loss in zip(both, (2.0, 2.09), strict=True):
-        given = {"loss": (loss, margin / student / 2**0.5)}
-        one.saved[40] = one.saved[40].model_copy(update=given)
+        one.saved[40] = one.saved[40].model_copy(update={"loss": (loss, margin / student / 2**0.5)})
     assert clones._paired(both[0], both)[0] == answer
 
 

@@ -134,7 +134,7 @@ def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str
     encoded = lambda row: tokenizer.encoded(bpe, [way(row)])[0].ids  # noqa: E731
     if _joins(bpe):
         return [encoded(row) for row in rows], said[: len(unknown)]
-    numbers = {one: encoded(one) for one in counts}
+    numbers = {one: encoded(one)[-1:] for one in counts}  # SentencePiece may put a space before it
     return [[token for one in row for token in numbers[one]] for row in rows], said[: len(unknown)]
 
 

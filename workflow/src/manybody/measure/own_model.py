@@ -66,7 +66,8 @@ def measured(
         if (different := len({row.tobytes() for row in rows})) < FEWEST:
             raise Refusal(
                 f"found {text}, which makes {different} different sequences of {length} tokens; "
-                f"expected at least {FEWEST}; give a longer text, or a smaller --length",
+                f"expected at least {FEWEST}; give a longer text, or a smaller --length (or, where "
+                f"most of it is unknown to the tokenizer, letters, case and spaces as in training)",
                 "--text",
             )
         if not run.is_file():

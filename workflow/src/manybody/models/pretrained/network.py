@@ -186,8 +186,8 @@ class Pretrained(Model):
             raise Refusal(
                 f"found {origin}, whose logits of a sequence are others when it is read again, "
                 f"alone; expected the same, as differences of logits are what is measured; set "
-                f"what is drawn by chance in its config.json (hash_seed: 0 for a Reformer), or "
-                f"take another model",
+                f"what is drawn by chance in its config.json, where it has a key for that "
+                f"(hash_seed of a Reformer), or take another model",
                 "weights",
             )
         follows, precedes = ((part - seen).abs().max() > least for part in others)
@@ -297,7 +297,8 @@ class Pretrained(Model):
                     "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER other "
                     "--safe_serialization), and name that folder"
                     if any(0 in part[1] for part in whole.tensors.values())
-                    else "save it from the class that it was trained as, correct the sizes in its "
+                    else "save it from the class that it was trained as (after merge_and_unload() "
+                    "where an adapter is inside), correct the sizes in its "
                     "config.json, or set tie_word_embeddings there if its head is its embedding"
                 )
                 raise layout.CheckpointError(

@@ -97,11 +97,15 @@ def found(
     if isinstance(weights, str):
         inner, passed = checkpoints(folders[0])
         names = os.listdir(folders[0])
-        if not inner and not {layout.CONFIG, layout.ADAPTER} & set(names):
+        if not inner and not (
+            {layout.CONFIG, layout.ADAPTER} & {*names}
+            and (any(map(layout.WEIGHTS.match, names)) or not passed)
+        ):
             raise Refusal(
-                f"found {folders[0]}, which has no config.json and no whole checkpoints "
-                f"({'; '.join(passed) or 'nor parts'}); expected a model in save_pretrained "
-                f"layout, or folders such as checkpoint-100 of such; "
+                f"found {folders[0]}, which has no "
+                f"{'weights' if layout.CONFIG in names else layout.CONFIG} and no "
+                f"whole checkpoints ({'; '.join(passed) or 'nor parts'}); expected a model in "
+                f"save_pretrained layout, or folders such as checkpoint-100 of such; "
                 f"{layout.how_to_save(names, str(folders[0]))}",
                 "weights",
             )
@@ -150,7 +154,7 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
         elif not {layout.CONFIG, layout.ADAPTER} & {*names} or not any(
             map(layout.WEIGHTS.match, names)
         ):
-            why = "without weights or config.json"
+            why = "without weights or config.json (copy it there, where it is of one model)"
         if NAMED.search(path.name) or layout.CONFIG in names:
             groups[why].append(path)
     found = groups.pop("", [])
