@@ -17,8 +17,7 @@ def few(monkeypatch):
     monkeypatch.setattr(interactions, "FREE", 6)
     monkeypatch.setattr(interactions, "PAIRS", list(combinations(range(6), 2)))
     torch.manual_seed(0)
-    sizes = {**interactions.SIZES, "length": 16, "vocabulary": 100}
-    model = models.build(sizes).eval()
+    model = models.build({**interactions.SIZES, "length": 16, "vocabulary": 100}).eval()
     text = np.random.default_rng(0).integers(0, 100, (40, 16))
     with torch.no_grad():
         for weight in model.parameters():

@@ -136,8 +136,7 @@ def test_published_data_sets_are_fetched_at_their_revision(server, tmp_path, mon
         server.files[f"{root}/{name}"] = content.encode()
     monkeypatch.setattr(published, "URL", server.url + "/{repository}/{revision}/{name}")
     corpus = {"kind": "tinystories", "revision": revision, "split": "published"}
-    first = collected(tmp_path, corpus)
-    assert collected(tmp_path, corpus) == first
+    assert collected(tmp_path, corpus) == collected(tmp_path, corpus)
     assert len(server.asked) == 2
     folder = tmp_path / "downloads" / "tinystories" / revision
     assert (folder / "TinyStories-train.txt").is_file()

@@ -181,8 +181,7 @@ def test_rows_of_a_column_are_documents(tmp_path, name, kind):
     stories = [f"story {i}\n\nwith a blank line\n" for i in range(200)] + [" \n", "", None]
     path = tmp_path / "texts" / name
     path.parent.mkdir()
-    table = pa.table({"text": pa.array(stories).cast(kind), "id": range(203)})
-    written(path, table)
+    written(path, pa.table({"text": pa.array(stories).cast(kind), "id": range(203)}))
     corpus = {"kind": "file", "files": [str(path)], "split": SHARES, "deduplicate": False}
     found = collected(tmp_path, corpus)
     everything = [story for stories in found.values() for story in stories]

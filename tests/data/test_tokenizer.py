@@ -191,8 +191,7 @@ def test_a_document_ends_with_the_model_s_own_token(words, tmp_path):
     made = own_models.byte_level()
     found, special = own_blocks(made, words, tmp_path, end="kept")
     assert (special["before"], special["after"], special["mask"]) == ([], [], None)
-    ends = (found.tokens == made.eos_token_id).sum()
-    assert abs(ends - len(own_models.TEXT)) <= 1
+    assert abs((found.tokens == made.eos_token_id).sum() - len(own_models.TEXT)) <= 1
     first = made.decode(found.tokens.ravel().tolist()).split("<|endoftext|>")[0]
     assert first == own_models.TEXT[0]
 

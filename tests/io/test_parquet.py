@@ -19,8 +19,7 @@ ABOUT = {"source": "docs", "rates": [0.5]}
 
 
 def write_sequences(path):
-    tokens = np.random.default_rng(0).integers(0, 300, (12, 4))
-    sequences.write(path, tokens, 300, ABOUT)
+    sequences.write(path, np.random.default_rng(0).integers(0, 300, (12, 4)), 300, ABOUT)
 
 
 def read_sequences(path):

@@ -24,8 +24,7 @@ def test_places_on_a_curve_lie_between_its_points():
     assert last_crossing(sizes, np.log(sizes), math.log(41)) == pytest.approx(41, rel=1e-9)
     assert math.isnan(last_crossing(sizes, sizes, 1.0))
     assert math.isnan(last_crossing(sizes, sizes, 300.0))
-    losses = pd.DataFrame([loss, loss * 1.1, loss * 0.8], columns=sizes)
-    found = of_mean(losses, peak)
+    found = of_mean(pd.DataFrame([loss, loss * 1.1, loss * 0.8], columns=sizes), peak)
     assert (found.value, found.runs) == (pytest.approx(41, rel=1e-9), 3)
     assert found.error == pytest.approx(0.0, abs=1e-9)
 

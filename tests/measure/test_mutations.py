@@ -139,8 +139,7 @@ def test_a_profile_puts_residues_into_the_columns_of_the_family():
     deleted = own[:20] + "----" + own[24:]
     without = "-" * 6 + own[6:]
     # HMMER leaves out ends that are not alike, which is right where the sequence goes on.
-    ends = ["WW" + own[2:], "--" + own[2:]]
-    assert found == [own, own, deleted, own, without, *ends]
+    assert found == [own, own, deleted, own, without, *["WW" + own[2:], "--" + own[2:]]]
     (unknown,) = profile.align(["unknown"], [own[:9] + "?" + own[10:]], family, "protein")
     assert unknown == own[:9] + "X" + own[10:]
 

@@ -135,8 +135,7 @@ def test_the_tutorials_reading_has_waves_and_an_output_net():
     for layer in model.layers:
         x = layer(x)
     linear, norm, _ = model.hidden
-    hidden = norm(linear(x)).clamp(min=0)
-    expected = hidden @ model.output.weight.T + model.output.bias
+    expected = norm(linear(x)).clamp(min=0) @ model.output.weight.T + model.output.bias
     assert torch.allclose(model(tokens), expected, atol=1e-12)
     again = build(model.description)
     again.load_state_dict(model.state_dict())
@@ -307,8 +306,7 @@ def test_errors_do_not_depend_on_the_gauge(couplings):
 
 def test_errors_of_known_maps(couplings):
     truth, found = couplings
-    exact = gauge.coupling_error(-0.1 * truth, truth)
-    assert np.allclose(exact, (-10, 0, 1), atol=1e-12)
+    assert np.allclose(gauge.coupling_error(-0.1 * truth, truth), (-10, 0, 1), atol=1e-12)
     nothing = gauge.coupling_error(np.zeros_like(truth), truth)
     assert abs(nothing.error - 1) < 1e-12
     assert np.isnan(nothing.pearson)

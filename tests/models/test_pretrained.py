@@ -173,8 +173,7 @@ def test_one_model_is_a_run_with_one_checkpoint(bert, adopted, text):
     assert run.about["suspects"] == {}
     model = stored.load_model(manifest)
     assert models.about(model.description).label == "Bert 2 × 16"
-    losses = evaluate(manifest, {"text": (text, 10)})
-    assert (losses["predictions"] == LENGTH - 2).all()
+    assert (evaluate(manifest, {"text": (text, 10)})["predictions"] == LENGTH - 2).all()
     assert checkpoints.history(manifest)["loss"].notna().all()
 
 

@@ -50,8 +50,7 @@ def test_the_mean_over_seeds_has_the_standard_error_of_the_mean():
     found = claims.over_seeds("c", [1.0, 2.0, 6.0], bound=0.5)
     assert (found.value, found.error) == pytest.approx((3.0, math.sqrt(7 / 3)))
     assert (found.region, found.runs) == ((0.5, math.inf), 3)
-    missing = claims.over_seeds("c", [1.0, math.nan])
-    assert str(missing) == "c: a run has no such number"
+    assert str(claims.over_seeds("c", [1.0, math.nan])) == "c: a run has no such number"
 
 
 def test_the_margin_is_students():
@@ -111,8 +110,7 @@ def test_an_interval_that_ends_at_the_edge_is_not_inside_nor_outside(make, insid
 
 
 def test_what_more_runs_do_not_lower_adds_in_squares():
-    found = Comparison("c", 1.0, 0.3, runs=4, resolution=0.4, deviations=2.5)
-    low, high = found.interval()
+    low, high = Comparison("c", 1.0, 0.3, runs=4, resolution=0.4, deviations=2.5).interval()
     assert high - 1.0 == pytest.approx(math.hypot(margin(0.3, 4, 2.5), 2.5 * 0.4))
     assert (low + high) / 2 == pytest.approx(1.0)
     half = Comparison("c", 1.0, half=0.3)

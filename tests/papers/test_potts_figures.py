@@ -362,8 +362,7 @@ def test_contacts_are_read_and_drawn_with_and_without_what_is_true(tmp_path, giv
     # Between pairs of neighbours, which do not count, and those two apart.
     assert [np.diff(one.get_xydata()[0]).item() for one in figure.axes[0].lines[:2]] == [-1.5, 1.5]
     assert set(found.drawn["panel"]) == {"a", "b"}
-    of_scores = found.drawn["series"].str.startswith("score of site")
-    scores = found.drawn.loc[of_scores, "y"]
+    scores = found.drawn.loc[found.drawn["series"].str.startswith("score of site"), "y"]
     np.testing.assert_allclose(scores, made.scores["corrected"][np.triu_indices(LENGTH, 1)])
     if given == "nothing":
         assert (np.diff(found.drawn.loc[found.drawn["panel"] == "b", "y"]) <= 0).all()

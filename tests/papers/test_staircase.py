@@ -67,8 +67,7 @@ def test_an_end_at_the_very_edge_has_closed_the_share():
 
 
 def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
-    epochs = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0]
-    run = run_of([1.6, 1.5, 1.5039, 1.5041, 1.4961, 1.4], epochs)
+    run = run_of([1.6, 1.5, 1.5039, 1.5041, 1.4961, 1.4], [0.0, 1.0, 2.0, 4.0, 8.0, 16.0])
     # 1 stands for 0.5 to 1.5, 2 for 1.5 to 3, 4 is off the line, 8 for 6 to 12.
     assert run.dwell(1.5) == pytest.approx(1.0 + 1.5 + 6.0)
     assert run.spacing == pytest.approx(16 / 5)

@@ -114,8 +114,7 @@ def test_a_vocabulary_that_the_text_cannot_fill(config):
 
 
 def test_what_is_suggested_is_a_config_that_repeats_what_it_holds_and_the_page_has_times(config):
-    shares = {16: 0.03, 24: 0.008}
-    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim=shares)
+    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim={16: 0.03, 24: 0.008})
     advised = advice.suggestions(found, "docs", config, RUNS, CLONES)
     given = {"sources": {"docs": {"vocabulary": 300}}}
     made = advice.overlay(advised, given)

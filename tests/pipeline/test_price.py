@@ -311,8 +311,7 @@ def test_seconds_by_stage_of_what_is_trained_here(unit, monkeypatch):
         evaluations={"theirs": {**load("tiny.yaml")["evaluations"]["tiny"], "model": "theirs"}},
     )
     monkeypatch.setattr(Prices, "start", lambda *_: START)
-    runs = [("tiny", 0), ("tiny", 1), ("theirs", 0)]
-    found = price.by_stage(mine, SIZES, runs, ["tiny"])
+    found = price.by_stage(mine, SIZES, [("tiny", 0), ("tiny", 1), ("theirs", 0)], ["tiny"])
     counted = {stage: len(jobs) for stage, jobs in found.items()}
     assert counted == {"train_model": 2, "sample_clones": 1, "evaluate_model": 2}
     assert all(seconds > START for jobs in found.values() for seconds in jobs)

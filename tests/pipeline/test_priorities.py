@@ -84,8 +84,7 @@ def test_generators_go_before_other_models_and_figures_one_by_one(demo, jobs):
         for other in models:
             if later[one] < later[other]:
                 assert ranked[one] > ranked[other]
-    undrawn = demo.paths.model_path("docs", "n4", 99)
-    assert priority(jobs, model, undrawn, 10) == 10
+    assert priority(jobs, model, demo.paths.model_path("docs", "n4", 99), 10) == 10
 
 
 def test_runs_that_no_figure_follows_are_refused(demo):

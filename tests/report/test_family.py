@@ -24,8 +24,7 @@ def test_the_map_of_mutations_has_every_site_and_residue(length):
     assert bottom == (-0.5, (length - 1) % 60 + 0.5)  # no frame beyond the last site
     dots = np.concatenate([axes.lines[0].get_ydata() for axes in maps])
     assert dots.tolist() == (own[own > 0] - 1).tolist()
-    first = maps[-1].get_xticklabels()[0].get_text()
-    assert first == names[60 * (len(maps) - 1)]
+    assert maps[-1].get_xticklabels()[0].get_text() == names[60 * (len(maps) - 1)]
 
 
 def test_the_panel_has_its_six_tables():

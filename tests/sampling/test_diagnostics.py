@@ -53,8 +53,7 @@ def test_trace_counts_shares_per_sweep():
     energies = -np.array([[4.0, 8.0], [8.0, 8.0], [8.0, 12.0]])
     same = np.array([[1, 3], [4, 4]])
     accepted = np.array([[3, 0], [0, 0]])
-    changed = np.array([[0, 0], [3, 0], [2, 0]])
-    columns = trace(energies, same, accepted, changed, length=4)
+    columns = trace(energies, same, accepted, np.array([[0, 0], [3, 0], [2, 0]]), length=4)
     assert columns["sweep"].tolist() == [0, 1, 2]
     assert columns["score"].tolist() == [1.5, 2.0, 2.5]
     assert columns["score_se"].tolist() == [0.5, 0.0, 0.5]

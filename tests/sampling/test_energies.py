@@ -199,8 +199,7 @@ def stationary_of(model, every):
     index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)
     sweep = torch.eye(81, dtype=torch.float64)
     for position in range(4):
-        at = torch.full_like(index, position)
-        law = model.masked_logits(every, index, at).softmax(1)
+        law = model.masked_logits(every, index, torch.full_like(index, position)).softmax(1)
         number = index - every[:, position] * powers[position]
         step = torch.zeros(81, 81, dtype=torch.float64)
         for value in range(3):
@@ -217,8 +216,7 @@ def test_gibbs_draws_the_masked_conditionals(name):
     weights = stationary_of(model, every)
     starts = torch.zeros(count, 4, dtype=torch.int64)
     chains = open_chains(model, starts, "raw", "none", sampler="gibbs")
-    moves = numbers(count, 4, 20, "left-to-right")
-    record = redraw(chains, *moves, starts.numpy(), {20})
+    record = redraw(chains, *numbers(count, 4, 20, "left-to-right"), starts.numpy(), {20})
     assert distance(record.tokens[20], weights, 3) < 1.3 * floor(weights, count)
     final = torch.from_numpy(record.tokens[20])
     # A sweep comes to each position once: what differs from the start was accepted.

@@ -73,7 +73,6 @@ def test_more_chains_take_more_up_to_the_limit():
 
 def test_an_alignment_and_a_tabulated_model_get_a_fixed_amount():
     clone = {"energy": "raw", "precision": "float32", "chains": 10}
-    alignment = {"kind": "alignment"}
-    assert footprint.job_megabytes(BERT, alignment, clone) == footprint.FIXED
+    assert footprint.job_megabytes(BERT, {"kind": "alignment"}, clone) == footprint.FIXED
     energy = {"architecture": "energy"}
     assert footprint.job_megabytes(energy, {"kind": "potts", **TEXT}, clone) == footprint.FIXED

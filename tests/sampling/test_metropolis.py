@@ -277,8 +277,7 @@ def test_a_record_of_some_sweeps_is_that_of_each(name):
         np.testing.assert_allclose(together.energies[sweep], one.energies[0], rtol=0, atol=1e-10)
         if sweep + 1 in together.tokens:
             assert np.array_equal(together.tokens[sweep + 1], one.tokens[1])
-        changed = (one.tokens[1] != starts.numpy()).sum(axis=1)
-        assert np.array_equal(one.changed[0], changed)
+        assert np.array_equal(one.changed[0], (one.tokens[1] != starts.numpy()).sum(axis=1))
     assert (together.same + together.accepted <= 4).all()
     assert together.accepted.sum(axis=0).any()
 

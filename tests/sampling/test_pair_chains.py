@@ -82,8 +82,7 @@ def test_frequencies_are_weighted_counts(weighted, threads):
 def test_a_sequence_is_not_its_own_nearest():
     natural = np.array([[0, 0, 0, 0], [0, 0, 0, 1], [2, 2, 2, 2], [2, 2, 2, 2]])
     assert nearest(natural, natural, itself=True).tolist() == [0.25, 0.25, 0, 0]
-    new = nearest(np.array([[0, 0, 0, 0], [1, 1, 2, 2]]), natural)
-    assert new.tolist() == [0, 0.5]
+    assert nearest(np.array([[0, 0, 0, 0], [1, 1, 2, 2]]), natural).tolist() == [0, 0.5]
 
 
 @pytest.mark.long

@@ -169,8 +169,7 @@ def test_the_first_layer_is_known_up_to_its_sign_where_the_last_is():
     """V22 -> 0: the spread of z_1 is |z_1|^2, and lambda_1 tends to 6 from below."""
     medians = []
     for noise in (1e-1, 1e-3):
-        overlap = np.diag([0.0, 1 - noise])
-        x, omega, variance = draw(40, overlap, 1.0, 10)
+        x, omega, variance = draw(40, np.diag([0.0, 1 - noise]), 1.0, 10)
         z = np.random.default_rng(10).normal(size=(2, 40, 2, 2))[1, :, 0]
         found = channel.posterior(x, omega, variance, 1.0)
         spread = np.einsum("ntt->n", found.covariance[:, 0, :, 0])

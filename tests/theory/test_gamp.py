@@ -37,8 +37,7 @@ def test_an_iteration_is_the_equations_written_out_sample_by_sample(side, kind):
     data = gamp.draw(size, 1.5, skip, generator, 0.01, side, kind)
     state = gamp.informed(data, (0.3, 0.5), generator)
     covariance = np.array([[0.7, 0.1], [0.1, 0.5]])
-    g = generator.normal(size=state.g.shape)
-    state = gamp.State(state.estimate, covariance, g)
+    state = gamp.State(state.estimate, covariance, generator.normal(size=state.g.shape))
 
     variance = covariance + regulariser * np.eye(2)
 
@@ -257,8 +256,7 @@ def test_layer_two_is_learned_and_layer_one_is_not_between_the_thresholds():
     first, second = (at(frame, f"cosine {k}", "0.6").ffill().iloc[-1] for k in (1, 2))
     assert np.abs(second**2 - 0.905).max() < 0.06  # of state evolution, alpha(Q22 = .9) = .578
     assert (first < 0.4).all()
-    ended = at(frame, "error plug-in", "0.6").ffill().iloc[-1]
-    assert np.abs(ended - 0.1).max() < 0.04
+    assert np.abs(at(frame, "error plug-in", "0.6").ffill().iloc[-1] - 0.1).max() < 0.04
 
 
 @pytest.mark.slow

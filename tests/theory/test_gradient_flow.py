@@ -168,8 +168,7 @@ def test_the_table_obeys_the_equations(skew):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_sign_of_the_top_rate_decides_whether_b_grows(sign):
-    covariance = gf.example(4, np.random.default_rng(0))
-    data = gf.gaussian(covariance, sign * 0.2 * np.eye(4))
+    data = gf.gaussian(gf.example(4, np.random.default_rng(0)), sign * 0.2 * np.eye(4))
     a, B = gf.linear_optimum(data), 1e-5 * weights(length=4)[1]
     rates, _ = gf.growth_rates(data)
     assert (a > 0).all()

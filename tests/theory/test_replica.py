@@ -147,8 +147,7 @@ def test_simulated_fits_are_ridge_regressions():
     for place, count in enumerate(counts):
         inputs, y = x[:count, 1:], x[:count, 0]
         system = inputs.T @ inputs + length * ridge * np.eye(length - 1)
-        w = np.linalg.solve(system, inputs.T @ y)
-        direction = np.append(1.0, -w)
+        direction = np.append(1.0, -np.linalg.solve(system, inputs.T @ y))
         assert found[place] == pytest.approx(direction @ covariance @ direction, rel=1e-9)
 
 

@@ -115,8 +115,7 @@ def test_plateaus():
 
 
 def at(frame, quantity):
-    found = frame[frame["quantity"] == quantity]
-    return found.pivot(index="x", columns="seed", values="y")
+    return frame[frame["quantity"] == quantity].pivot(index="x", columns="seed", values="y")
 
 
 def test_runs_do_not_depend_on_their_number():

@@ -328,8 +328,7 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_model_that_lies_about_its_shapes_is_refused(tmp_path, lie):
     key = {"one more": "vocabulary", "no number": "vocabulary"}.get(lie, lie)
-    description = forge_run(tmp_path, lambda told: {**told, key: LIES[lie]})
-    assert description[key] == LIES[lie]
+    assert forge_run(tmp_path, lambda told: {**told, key: LIES[lie]})[key] == LIES[lie]
     refused("model", tmp_path / "manifest.json", "model", most=60)
 
 

@@ -62,5 +62,4 @@ def test_figures_come_out_along_the_way(tmp_path):
         last = max(found[other] for other in waits_for[job])
         assert end - last <= max(map(seconds, found)) + 20, job  # once its inputs are there
     # Ordered so, the run is no longer: both cores have work until shortly before the end.
-    work = sum(seconds(job) * job.threads for job in found)
-    assert whole <= 1.04 * work / CORES
+    assert whole <= 1.04 * sum(seconds(job) * job.threads for job in found) / CORES

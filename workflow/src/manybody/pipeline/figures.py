@@ -63,7 +63,8 @@ class Figures:
 
     def _asked(self, paper: str, figure: str) -> Inputs:
         """The typed inputs of a figure, worked out once."""
-        return figure_module(paper, figure).Inputs.of(self._block(paper, figure), self.config)
+        block = self._block(paper, figure)  # refuses a figure that is not there
+        return figure_module(paper, figure).Inputs.of(block, self.config)
 
     def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
         """Keys of one kind that figures, by default all of the config, ask for, each once."""
