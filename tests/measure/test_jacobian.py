@@ -4,6 +4,7 @@ import numpy as np
 import own_models
 import pandas as pd
 import pytest
+import tokenizers
 import torch
 import transformers
 
@@ -166,6 +167,7 @@ REFUSED = {
     "long": (["esm", "M" * 13], "cannot read 15 tokens, special ones included"),
     "causal": (["gpt", "MKLV"], "found gpt, a causal model"),
     "words": (["bert", "MKLV"], "makes 1 tokens of 4 residues; expected a token each"),
+    "lower case": (["bert", "MKLV"], "4 tokens of 4 residues; expected a token each, of which"),
     "sites": (["esm", "two.fasta", "--structure", "beyond.txt"], "sites from 1 to L = 8"),
     "overwritten": (
         ["esm", "MKLV", "--structure", "pairs.csv", "--out", "pairs"],
@@ -178,9 +180,15 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_used_is_refused(case, folder, capsys):
     own_models.model("gpt_neox").save_pretrained("gpt")
-    if case == "words":
+    if case in ("words", "lower case"):
         own_models.model(vocabulary=30).save_pretrained("bert")
         own_models.letters(folder / "bert", [*"ACDEFGHIKLMNPQRSTVWY", "MKLV"])
+    if case == "lower case":  # by its normaliser, while its tokens are capitals
+        numbers = {one: n for n, one in enumerate(["<unk>", *"ACDEFGHIKLMNPQRSTVWY", "<mask>"])}
+        bpe = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, "<unk>"))
+        bpe.normalizer = tokenizers.normalizers.Lowercase()
+        bpe.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+        bpe.save("bert/tokenizer.json")
     arguments, said = REFUSED[case]
     assert command.main(["jacobian", *arguments]) == 1
     assert said in capsys.readouterr().err

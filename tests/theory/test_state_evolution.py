@@ -201,8 +201,7 @@ def test_a_point_of_the_table_does_not_move_under_state_evolution():
     for overlaps, alpha in zip(curve.overlaps[1:], curve.alphas[1:], strict=True):
         moved = overlap_map(overlaps, alpha, SETTING, normal)
         assert np.allclose(moved, np.diag(overlaps), atol=1e-10)
-    start = onset(SETTING, normal, 0.97, WEAK)
-    pair = both((0.5,), SETTING, normal, start, 0, WEAK)
+    pair = both((0.5,), SETTING, normal, onset(SETTING, normal, 0.97, WEAK), 0, WEAK)
     moved = overlap_map(pair.overlaps[1], pair.alphas[1], SETTING, normal)
     assert np.allclose(np.diag(moved), pair.overlaps[1], atol=1e-3)
 
@@ -225,8 +224,7 @@ def test_the_free_entropy_is_stationary_at_a_fixed_point_and_grows_to_it():
     assert abs(phi(q + step) - phi(q - step)) / step < 0.05 * terms
     reached = phi(q) - phi(0.0)
     gained = np.array([log_z(q) for q in curve.overlaps[:, 1]]) - log_z(0.0)
-    area = np.trapezoid(gained, curve.alphas)
-    assert reached == pytest.approx(area, rel=0.1)
+    assert reached == pytest.approx(np.trapezoid(gained, curve.alphas), rel=0.1)
     assert reached > 0
 
 
@@ -258,8 +256,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
     setting = Setting(1.0, regulariser=1e-3)
     weak = weak_recovery(setting)
     first = single_layer((0.1, 0.5, 0.9), setting, normal, weak.alpha, 0)
-    start = onset(setting, normal, 0.97, weak)
-    pair = both((0.1, 0.3), setting, normal, start, 0, weak)
+    pair = both((0.1, 0.3), setting, normal, onset(setting, normal, 0.97, weak), 0, weak)
     alphas = np.array([0.3, pair.alphas[-1] + 0.1])
     *_, found = se.read_curves(first, pair, alphas, weak, regular=True)
     assert found.tolist() == [True, False]

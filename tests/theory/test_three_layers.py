@@ -237,8 +237,7 @@ def test_prediction_errors_are_those_of_the_plain_model():
 def branches():
     """The last layer alone, for four scramblings at c = 1 without regulariser."""
     setting = deep.Setting(1.0)
-    streams = np.random.SeedSequence(11).spawn(4)
-    drawn = [deep.draws(1024, stream) for stream in streams]
+    drawn = [deep.draws(1024, stream) for stream in np.random.SeedSequence(11).spawn(4)]
     return setting, drawn, [deep.last_layer(setting, given) for given in drawn]
 
 

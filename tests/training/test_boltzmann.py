@@ -89,8 +89,7 @@ def test_steps_with_exact_frequencies_climb_to_the_maximum(weights, best):
 def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights, best, tmp_path):
     """No target can be met, so that the run ends where the correlation no longer rises."""
     learned = learn(uncoupled(), STATES, weights, tmp_path, target=1.1, **SMALL)
-    couplings = learned.couplings[FIRST, SECOND]
-    assert np.sqrt(((couplings - best) ** 2).mean()) < 0.05
+    assert np.sqrt(((learned.couplings[FIRST, SECOND] - best) ** 2).mean()) < 0.05
     about = learned.about["boltzmann"]
     assert not about["reached"]
     assert "they no longer rise with the ridge 0.02: lower it" in about["reason"]

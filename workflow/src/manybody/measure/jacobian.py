@@ -76,11 +76,12 @@ def opened(model: str, asked: str) -> Question:
     about = document(asked, bpe)
     letters = about["aligned"]
     (tokens, *residues), unknown = own_text.numbered([letters, *about["alphabet"][1:]], bpe)
-    if len(tokens) != len(letters):
+    if len(tokens) != len(letters) or len(set(map(tuple, residues))) == 1:  # of unknown letters
         raise Refusal(
             f"found one that makes {len(tokens)} tokens of {len(letters)} residues"
-            f"{''.join(f' ({one})' for one in unknown)}; expected a token each; take a model of "
-            f"single residues, or leave out letters that it does not know",
+            f"{''.join(f' ({one})' for one in unknown)}; expected a token each, of which residues "
+            f"have their own; take a model of single residues, in capitals, or leave out letters "
+            f"that it does not know",
             "tokenizer",
         )
     about["said"] += unknown
