@@ -50,6 +50,14 @@ CASES = {
     "quote": ('a: "b\nc: 3\n', ["line 3, column 1: ", "quote that opens in line 1"]),
     "colon": ("a: b: c\n", ["line 1, column 5: mapping values are not", "mend it there"]),
     "JSON": ('{\n\t"results": "results/mine"\n}', []),
+    "a number in base 8": (
+        "sources:\n  mine: {vocabulary: 0400}\n",
+        ["line 2: found sources.mine.vocabulary: 0400, which YAML reads as 256"],
+    ),
+    "a number in base 60, beside plain ones": (
+        "a: [0, 10, -1, 0x1F, '010', 1:30]\n",
+        ["line 1: found a: 1:30, which YAML reads as 90"],
+    ),
     "JSON twice": ('{"a": 1,\n"a": 2}', ["line 2: found the key a again, after line 1"]),
     "no mapping": ("- a\n", ["mine.yaml: found no mapping; expected keys"]),
     "nothing": ("# a: 3\n", ["mine.yaml: found nothing; expected keys", "write {} for none"]),

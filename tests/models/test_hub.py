@@ -118,13 +118,13 @@ def test_revisions_are_a_series_of_which_two_are_on_disk(repository, adopted, tm
 def test_a_branch_that_moves_later_is_what_it_was(repository, adopted, tmp_path):
     adopted(revisions=["step64", "step500"])
     repository.push("step64", files(9), version=1)
-    repository.push("step2000", files(8))
+    repository.push("step2M", files(8))
     record = tmp_path / "series" / "theirs.json"
     before = json.loads(record.read_text())["checkpoints"]
     assert before["64"]["commit"] == commit("step64")
-    manifest = adopted(revisions=["step64", "step500", "step2000"])
+    manifest = adopted(revisions=["step64", "step500", "step2M"])
     assert json.loads(record.read_text())["checkpoints"]["64"] == before["64"]
-    assert checkpoints.checkpoint_steps(manifest) == [64, 500, 2000]
+    assert checkpoints.checkpoint_steps(manifest) == [64, 500, 2_000_000]
 
 
 def test_other_bytes_at_the_same_commit_are_refused(repository, adopted, tmp_path):

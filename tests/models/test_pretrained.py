@@ -637,6 +637,7 @@ def named(folder, *names):
         ("run-2024-01-step100", "run-2025-02-step2000"),
         ("step100-tokens4B", "step2000-tokens8B-unsharded"),
         ("checkpoint-100-merged", "checkpoint-2000_hf"),
+        ("ep0-ba100", "ep12-ba2000"),
     ],
 )
 def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):

@@ -1,9 +1,10 @@
 """Config files as they are written, and the config that Snakemake merges of them.
 
-Of files it is said what cannot be read, and which keys come twice, with the lines. Snakemake reads
-the config files of a command line before the Snakefile: what is not there ends in a traceback, what
-is no YAML in a sentence without file and line, and of two equal keys YAML keeps the last. So the
-profiles run this file, with the arguments of snakemake, before that.
+Of files it is said what cannot be read, which keys come twice, and which numbers YAML takes for
+others, with the lines. Snakemake reads the config files of a command line before the Snakefile:
+what is not there ends in a traceback, what is no YAML in a sentence without file and line, and of
+two equal keys YAML keeps the last. So the profiles run this file, with the arguments of snakemake,
+before that.
 
 Snakemake compares a rule's parameters as text. It puts the keys of an overlay first, so that an
 overlay that repeats a default would make jobs run again; and it takes every number in a mapping of
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import yaml
 
-MERGE = "tag:yaml.org,2002:merge"
+MERGE, WHOLE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "int"))
 
 
 def problems(names: Iterable[str | Path]) -> list[str]:
@@ -46,7 +47,7 @@ def _problems(path: Path) -> Iterable[str]:
         return [f"{path}{_unreadable(content, error)}"]
     if isinstance(node, yaml.MappingNode):
         try:
-            return list(_twice(path, "", node))
+            return list(_misread(path, "", node))
         except RecursionError:
             return [
                 f"{path}: found an anchor (&name) whose own value has its alias (*name); expected "
@@ -82,12 +83,19 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     return f", line {mark.line + 1}, column {mark.column + 1}: {found}; expected YAML; {fix}"
 
 
-def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
-    """The keys that come twice in a mapping, or in one that lies in it."""
+def _misread(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
+    """Sentences on what YAML reads as something else, here or below: keys that come twice in a
+    mapping, and numbers in the notation of base 8 or 60."""
+    if node.tag == WHOLE and re.match("[-+]?0[0-7_]|.*:", node.value):
+        yield (
+            f"{path}, line {node.start_mark.line + 1}: found {place}: {node.value}, which YAML "
+            f"reads as {yaml.safe_load(node.value)}; expected a whole number without a 0 before it "
+            f"and without a colon; write it so"
+        )
     lines: dict[tuple[str, str], int] = {}
     for part in () if isinstance(node, yaml.ScalarNode) else node.value:
         if isinstance(node, yaml.SequenceNode):
-            yield from _twice(path, place, part)
+            yield from _misread(path, place, part)
             continue
         key, value = part
         name, line = (key.tag, str(key.value)), key.start_mark.line + 1
@@ -99,7 +107,7 @@ def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
                 f"or one of them into a further file behind --configfile"
             )
         lines[name] = line
-        yield from _twice(path, where, value)
+        yield from _misread(path, where, value)
 
 
 def asked(arguments: list[str]) -> tuple[list[str], int, list[str]]:

@@ -241,19 +241,20 @@ def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     return float(value), float(np.sqrt(spread) / counts.mean())
 
 
-def select(losses: pd.DataFrame, target: str, step: int) -> pd.DataFrame:
-    """Sums of a target at a step, indexed by sequence, over all seeds.
+def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.DataFrame:
+    """Sums of a target at a step, its last if none is given, indexed by sequence, over all seeds.
 
     Raises `KeyError` with what there is when nothing matches.
     """
-    rows = (losses["target"] == target) & (losses["step"] == step)
-    if not rows.any():
-        steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
+    of_target = losses[losses["target"] == target]
+    rows = of_target[of_target["step"] == (of_target["step"].max() if step is None else step)]
+    if rows.empty:
+        steps = sorted(of_target["step"].unique())
         targets = sorted(losses["target"].unique())
         known = f"its steps are {steps}" if steps else f"targets are {targets}"
         raise KeyError(f"no losses on {target!r} at step {step}; {known}")
     sums = ["loss_sum", "correct", "predictions"]
-    return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
+    return rows.groupby("sequence", sort=True)[sums].sum()
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
@@ -270,11 +271,6 @@ def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float,
         (frame["loss_sum"] / frame["predictions"]).to_numpy(float) for frame in (first, second)
     )
     return ratio(other - mine, np.ones(len(mine)))
-
-
-def last_step(losses: pd.DataFrame, target: str) -> int:
-    """The last checkpoint at which `target` was evaluated."""
-    return int(losses.loc[losses["target"] == target, "step"].max())
 
 
 def read_run(path: str | Path) -> tuple[dict, pd.DataFrame]:

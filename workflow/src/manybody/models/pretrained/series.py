@@ -28,11 +28,10 @@ from manybody.models.pretrained import layout
 
 # Behind the step OLMo's names say the tokens, and some that the weights were joined or converted.
 SEEN = r"(?:-tokens\d+[MBT])?(?:[-_](?:hf|merged|unsharded))?$"
-STEP = re.compile(  # how a name ends that says a step, or a thousand of them
-    rf"(?:^|.*[-_.=]|.*(?:checkpoint|ckpt|step|iter|epoch))(\d+){SEEN}"
-    rf"|(?:^|.*(?:checkpoint|ckpt|step|iter|epoch))[-_=]?(\d+)[kK]{SEEN}"
-)
-NAMED = re.compile(rf"(?:^|checkpoint|ckpt|step|iter|epoch)[-_=]?\d+[kK]?{SEEN}")
+# What stands before a step: Composer writes ep1-ba100, BabyLM counts words, as in chck_10M.
+BEFORE = r"(?:checkpoint|ckpt|chck|step|iter|epoch|(?<![a-z])ba)"
+STEP = re.compile(rf"(?:(?:^|.*[-_.=]|.*{BEFORE})(\d+)|(?:^|.*{BEFORE})[-_=]?(\d+)([kKM])){SEEN}")
+NAMED = re.compile(rf"(?:^|{BEFORE})[-_=]?\d+[kKM]?{SEEN}")
 # Numbers before that: those of a run or its setting tell runs apart, others are epochs or dates.
 NUMBER = re.compile(
     r"((?:run|seed|trial|fold|version|exp|experiment|rep|(?<![a-z])[rv])[-_=]?\d{1,3}(?!\d)"
@@ -40,7 +39,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 COMMIT = re.compile(r"[0-9a-f]{40}$")
-REVISION = re.compile(rf".*?(?<![0-9a-f])(?:(\d+)|(\d+)k){SEEN}")  # how one ends that says a step
+REVISION = re.compile(rf".*?(?<![0-9a-f])(?:(\d+)|(\d+)([kM])){SEEN}")
 KEPT = 2  # checkpoints of a repository that stay on disk
 
 
@@ -167,7 +166,7 @@ def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) ->
     new = [name for name in new if not COMMIT.match(name)]
     there = download.references(repository) if new else {}
     if isinstance(asked, str):
-        ends = re.compile(re.escape(asked) + rf"[-_]?\d+k?{SEEN}")
+        ends = re.compile(re.escape(asked) + rf"[-_]?\d+[kM]?{SEEN}")
         ended = sorted(filter(ends.match, there), key=lambda name: _steps([name], True)[0])
         asked = ended or [asked]
     if missing := [name for name in asked if name not in known | there and not COMMIT.match(name)]:
@@ -195,7 +194,7 @@ def _steps(names: list[str], revisions: bool = False) -> list[int]:
     for name in names:
         match = (REVISION if revisions else STEP).match(name)
         if match and not (revisions and COMMIT.match(name)):
-            found.append(int(match[1] or f"{match[2]}000"))
+            found.append(int(match[1] or match[2] + "000" * (1 + (match[3] == "M"))))
         elif len(names) == 1:
             found.append(0)
         else:

@@ -114,7 +114,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         "c": [*_sweeps(student, block)],
     }
     generators = [runs[name] for name in block.generators]
-    last = [(_name(run), _last(run, block.test)) for run in generators]
+    last = [(_name(run), files.select(run.losses, block.test)) for run in generators]
     judged = [(one, sweep) for one in shown for sweep in sorted({min(20, one.end), one.end})]
     statements = {  # statement, comparisons, rule, and where the paper has it, if it does
         "quality": (
@@ -224,10 +224,6 @@ def _falls(run: Evaluated, test: str) -> bool:
     return fall > ERRORS * error
 
 
-def _last(run: Evaluated, target: str) -> pd.DataFrame:
-    return files.select(run.losses, target, files.last_step(run.losses, target))
-
-
 def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[records.Comparison]:
     """R-hat of all chains, what is left of the start, and chains from text against noise."""
     tested = {name: chains[name] for name in block.chains}
@@ -236,7 +232,7 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[recor
         run, names = runs[paired.evaluation], (paired.text, paired.noise)
         clones = [run.targets[name]["clone"] for name in names]
         tested |= {name: chains[name] for name in clones}
-        losses = tuple(_last(run, name) for name in names)
+        losses = tuple(files.select(run.losses, name) for name in names)
         both, sweep = (chains[name] for name in clones), run.targets[paired.text]["sweep"]
         agreements += students.agreement(*both, losses, sweep)
     left = [one.forgotten(sweep) for one, sweep in judged]

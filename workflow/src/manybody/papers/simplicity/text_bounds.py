@@ -86,7 +86,7 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
         sums = []
         for run in of_order:
             test, losses = _test(run.targets), stored.read_losses({run.seed: run.file("losses")})
-            sums.append(stored.select(losses, test, stored.last_step(losses, test)))
+            sums.append(stored.select(losses, test))
         about = Manifest.read(run.file("runs"), "model").about
         found.append(Bound(models.about(about["description"]).order, sums))
     return found
