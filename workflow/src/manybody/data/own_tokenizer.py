@@ -75,7 +75,8 @@ def read(folder: str | Path, origin: str) -> Tokenizer:
     if tokenizer is None:
         ways = [
             f"write it, where you trust the files (sentencepiece is needed for a tokenizer.model): "
-            f"transformers.AutoTokenizer.from_pretrained({origin!r}).save_pretrained({origin!r})",
+            f"transformers.AutoTokenizer.from_pretrained({origin!r}).save_pretrained({origin!r}); "
+            f"a tokenizer that writes none, as BioGPT's, cannot be read",
             f"save that of the model from which training started: transformers.AutoTokenizer"
             f".from_pretrained(BASE).save_pretrained({origin!r})",
         ]
