@@ -630,19 +630,20 @@ def named(folder, *names):
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("first", "second", "step"),
     [
-        ("epoch=0-step=100", "epoch=1-step=2000"),
-        ("step-100", "step-2K"),
-        ("run-2024-01-step100", "run-2025-02-step2000"),
-        ("step100-tokens4B", "step2000-tokens8B-unsharded"),
-        ("checkpoint-100-merged", "checkpoint-2000_hf"),
-        ("ep0-ba100", "ep12-ba2000"),
+        ("epoch=0-step=100", "epoch=1-step=2000", 2000),
+        ("step-100", "step-2K", 2000),
+        ("run-2024-01-step100", "run-2025-02-step2000", 2000),
+        ("step100-tokens4B", "step2000-tokens8B-unsharded", 2000),
+        ("checkpoint-100-merged", "checkpoint-2000_hf", 2000),
+        ("ep0-ba100", "ep12-ba2000", 2000),
+        ("chck_100", "chck_2M", 2_000_000),
     ],
 )
-def test_names_of_one_run_may_count_epochs_and_thousands(tmp_path, names):
-    named(tmp_path, *names)
-    assert sorted(checkpoint_series.found(str(tmp_path))) == [100, 2000]
+def test_names_of_one_run_may_count_epochs_thousands_and_millions(tmp_path, first, second, step):
+    named(tmp_path, first, second)
+    assert sorted(checkpoint_series.found(str(tmp_path))) == [100, step]
 
 
 @pytest.mark.parametrize("run", ["run", "small-v", "r", "exp-", "lr3e-"])

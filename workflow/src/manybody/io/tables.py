@@ -250,9 +250,13 @@ def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.Dat
     rows = of_target[of_target["step"] == (of_target["step"].max() if step is None else step)]
     if rows.empty:
         steps = sorted(of_target["step"].unique())
-        targets = sorted(losses["target"].unique())
-        known = f"its steps are {steps}" if steps else f"targets are {targets}"
-        raise KeyError(f"no losses on {target!r} at step {step}; {known}")
+        known = (
+            f"its steps are {steps}"
+            if steps
+            else f"targets are {sorted(losses['target'].unique())}"
+        )
+        at = "" if step is None else f" at step {step}"
+        raise KeyError(f"no losses on {target!r}{at}; {known}")
     sums = ["loss_sum", "correct", "predictions"]
     return rows.groupby("sequence", sort=True)[sums].sum()
 

@@ -1,7 +1,7 @@
 """Linear maps in single precision: on a CPU by oneDNN, on a GPU if asked by its tensor cores.
 
-MKL, which torch takes for them, uses half of the width of the vectors of some AMD processors. Where
-it does not, as on an EPYC of the fourth generation, both are at the peak of a core.
+MKL, which torch takes for them, uses half of the width of the vectors of some AMD processors. On
+others, as an EPYC of the fourth generation, both take the same time.
 """
 
 import torch
