@@ -1,11 +1,16 @@
-"""The block below Snakemake's output on a terminal."""
+"""The block below Snakemake's output on a terminal, and the jobs that it tells of."""
 
 import io
+import os
 import re
+import time
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
-from display import Block, span
+from display import Block, Display, span
+from manybody.pipeline.time_left import Plan
 
 
 def screen(printed: str) -> list[str]:
@@ -68,3 +73,31 @@ def test_no_line_is_longer_than_the_terminal_is_wide(terminal):
 )
 def test_times_in_words(seconds, words):
     assert span(seconds) == words
+
+
+@pytest.mark.parametrize(("nodes", "waits"), [(100, True), (None, False)])
+def test_a_job_in_the_queue_of_a_cluster_has_not_started(tmp_path, nodes, waits):
+    log = tmp_path / "a.log"
+    log.write_text("of a run before\n")
+    os.utime(log, (time.time() - 60,) * 2)
+    job = Mock(log=[str(log)], message="Training")
+    job.is_group.return_value = False
+    followed = Display(
+        SimpleNamespace(
+            nodes=nodes,
+            dag=SimpleNamespace(finished=lambda job: False),
+            scheduler=SimpleNamespace(running={job}, failed=set()),
+        )
+    )
+    followed.job, followed.names = {"a": job}, {job: "a"}
+    followed.begin, followed.last = time.time() - 30, time.monotonic()
+    followed.plan = Plan({"a": 5.0}, {"a": set()}, {"a": 1}, 1)
+    followed._look()
+    followed.started = {name: begin - 1000 for name, begin in followed.started.items()}
+    first, *running = followed.lines()
+    assert ("1 in the queue" in first, running == []) == (waits, waits)
+    assert ("about 5 s left" in first) == waits
+    os.utime(log)
+    followed._look()
+    assert "queue" not in followed.lines()[0]
+    assert followed.lines()[1].startswith("  Training: ")

@@ -87,14 +87,15 @@ class Display:
 
     def __init__(self, workflow):
         self.workflow = workflow
-        # Jobs by name: when each running one started, and what each finished one took.
-        self.started, self.took, self.failed = {}, {}, set()
+        # Jobs by name: when each running one started, what each finished one took; which failed,
+        # and which wait in the queue of a cluster.
+        self.started, self.took, self.failed, self.queued = {}, {}, set(), set()
         self.over, self.block, self.held = Event(), None, ExitStack()
         self.thread = Thread(target=self._follow, daemon=True)
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
-        self.last = time.monotonic()
+        self.last, self.begin = time.monotonic(), time.time()
         with suppress(OSError):  # where no file can be written, the first job says so
             self.held.enter_context(run_into(self.workflow.globals["config"]["results"]))
         self.plan, self.names = planned(self.workflow)
@@ -132,8 +133,10 @@ class Display:
         for name, job in self.job.items():
             if name not in self.took and self.workflow.dag.finished(job):
                 self.took[name] = now - self.started.pop(name, self.last)
-        for name in self._named(scheduler.running) - self.took.keys():
-            self.started.setdefault(name, now)
+        sent = self._named(scheduler.running) - self.took.keys() - self.started.keys()
+        # Snakemake does not say when a job leaves the queue; the job begins its log then.
+        self.queued = {name for name in sent if self.workflow.nodes and not self._logs(name)}
+        self.started |= dict.fromkeys(sent - self.queued, now)
         for name in self._named(scheduler.failed) - self.failed:
             self.failed.add(name)
             self.started.pop(name, None)
@@ -141,6 +144,11 @@ class Display:
             end = last_lines(log)[-LINES:] or ["nothing: it is empty, or was not written"]
             logger.error("\n".join([f"Logfile {log} ends:", *end]))
         self.last = now
+
+    def _logs(self, name: str) -> bool:
+        """True once a job has written to its log during this run."""
+        log = Path(self.job[name].log[0])
+        return log.is_file() and log.stat().st_mtime >= self.begin
 
     def _named(self, jobs: set) -> set[str]:
         """The names of jobs, also of those that run as a group."""
@@ -153,6 +161,8 @@ class Display:
         running = {name: now - begin for name, begin in self.started.items()}
         reports = {name: last_progress(self.job[name].log[0], s) for name, s in running.items()}
         first = f"{len(self.took)} of {len(self.names)} jobs done"
+        if self.queued:
+            first += f", {len(self.queued)} in the queue"
         if self.failed:
             first += f", {len(self.failed)} failed"
         else:
