@@ -80,22 +80,17 @@ def conditional(
         for column in range(width):
             put(base, 0, column, get(base, 0, column) - get(couplings, row, column) * means[row])
     fields = flat[:count].copy()
+    frequent = np.empty_like(base)  # the row of the most frequent word of a place
     for r in range(len(places)):
         first = places[r] * each
-        for column in range(width):
-            total = spread(table, 0.0)
-            for t in range(each):
-                if colours[r, t] >= 0:
-                    total = total + get(couplings, (first + t) * count + colours[r, t], column)
-            put(table, r, column, total)
-    for word in common:
-        for column in range(width):
-            put(base, 0, column, get(base, 0, column) + get(table, word, column))
-    for r in range(len(places)):
-        word = common[places[r]]
-        if r != word:
+        if r == 0 or places[r] > places[r - 1]:
             for column in range(width):
-                put(table, r, column, get(table, r, column) - get(table, word, column))
+                row = _word(couplings, colours[common[places[r]]], first, count, column)
+                put(frequent, 0, column, row)
+                put(base, 0, column, get(base, 0, column) + row)
+        for column in range(width):
+            row = _word(couplings, colours[r], first, count, column)
+            put(table, r, column, row - get(frequent, 0, column))
     clear(of_table)
     clear(of_base)
     loss = _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count)
@@ -103,44 +98,55 @@ def conditional(
     for word in common:
         for column in range(width):
             put(of_table, word, column, get(of_base, 0, column))
+    flat, penalty = of_base.reshape(-1), 0.0
+    for a in range(count):
+        penalty += strengths[1] * fields[a] ** 2
+        flat[a] += 2 * strengths[1] * fields[a]
+        of_logits[a] = flat[a]
+    strength = couplings.dtype.type(strengths[0])
+    for row in range(len(means)):
+        penalty += 0.5 * strengths[0] * _squares(couplings[row].reshape(-1))
+        for column in range(width):
+            own = get(couplings, row, column) * strength
+            put(of_couplings, row, column, own - get(of_base, 0, column) * means[row])
     for r in range(len(places)):
         word = common[places[r]]
         if r != word:
             for column in range(width):
                 rest = get(of_table, word, column) - get(of_table, r, column)
                 put(of_table, word, column, rest)
-    clear(of_couplings)
-    for r in range(len(places)):
-        first = places[r] * each
-        for t in range(each):
-            if colours[r, t] >= 0:
-                row = (first + t) * count + colours[r, t]
-                for column in range(width):
-                    more = get(of_couplings, row, column) + get(of_table, r, column)
-                    put(of_couplings, row, column, more)
-    flat, penalty = of_base.reshape(-1), 0.0
-    for row in range(len(couplings)):
-        penalty += _penalise(
-            couplings[row].reshape(-1), of_couplings[row].reshape(-1), strengths[0]
-        )
-    for a in range(count):
-        penalty += strengths[1] * fields[a] ** 2
-        flat[a] += 2 * strengths[1] * fields[a]
-        of_logits[a] = flat[a]
-    for row in range(len(means)):
-        for column in range(width):
-            more = get(of_couplings, row, column) - get(of_base, 0, column) * means[row]
-            put(of_couplings, row, column, more)
+            _give_word(of_table, r, colours[r], places[r] * each, count, of_couplings)
+    for word in common:
+        _give_word(of_table, word, colours[word], places[word] * each, count, of_couplings)
     return loss, penalty
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _word(couplings, colours, first, count, column):
+    """What the colours (k,) of the sites from `first` on add together, in one column."""
+    total = spread(couplings, 0.0)
+    for t in range(len(colours)):
+        if colours[t] >= 0:
+            total = total + get(couplings, (first + t) * count + colours[t], column)
+    return total
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _give_word(table, r, colours, first, count, couplings):
+    """Adds a row of a table to those of the colours (k,) of the sites from `first` on."""
+    for t in range(len(colours)):
+        if colours[t] >= 0:
+            row = (first + t) * count + colours[t]
+            for column in range(table.shape[1]):
+                put(couplings, row, column, get(couplings, row, column) + get(table, r, column))
+
+
 @njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
-def _penalise(numbers, gradients, strength):
-    total, factor = numbers.dtype.type(0), numbers.dtype.type(strength)
+def _squares(numbers):
+    total = numbers.dtype.type(0)
     for e in range(len(numbers)):
         total += numbers[e] * numbers[e]
-        gradients[e] += factor * numbers[e]
-    return 0.5 * strength * total
+    return total
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
