@@ -210,6 +210,15 @@ WHOLE = {  # arguments that fit, but for those with a default
 }
 
 
+def test_format_and_alphabet_are_those_of_the_file(tmp_path):
+    file = tmp_path / "family.a3m"
+    file.write_text(">a\nACGU\n>b\nAcgC-U\n")
+    names, tokens = mb.read_alignment(file)
+    assert (names, tokens.tolist()) == (["a", "b"], [[1, 2, 3, 4], [1, 2, 0, 4]])
+    with pytest.raises(mb.Refusal, match="alphabet: found protein"):
+        mb.read_alignment(file, alphabet="protein")
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

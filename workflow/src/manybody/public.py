@@ -134,17 +134,18 @@ def write_sequences(
 @checked
 def read_alignment(
     path: str | Path,
-    format: str = "fasta",
-    alphabet: str = "protein",
+    format: str | None = None,
+    alphabet: str | None = None,
     alphabet_confirmed: bool = False,
 ) -> tuple[list[str], NDArray[np.uint8]]:
     """Names (N), and tokens (N, L) uint8, of the alignment in the file `path`, gzipped or not.
 
     format: `fasta`, `a3m` (A2M too), `stockholm`, `clustal` or `lines` of one sequence. The gap
     is 0; residues count from 1 in the order of their letters, by `alphabet`: 20 of `protein`, 4 of
-    `rna` (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are taken
-    as proteins only if that is `alphabet_confirmed`. Raises `Refusal`, which names the file and
-    the record, for one that is not such an alignment.
+    `rna` (ACGU) and of `dna`. Both are read from the file if they are not given. A letter that
+    stands for several is a gap. Letters of DNA are taken as proteins only if that is
+    `alphabet_confirmed`. Raises `Refusal`, which names the file and the record, for one that is
+    not such an alignment, or whose letters fit several alphabets.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
     >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
@@ -157,8 +158,11 @@ def read_alignment(
     """
     from manybody.data import alignment
 
-    names, rows = alignment.read(Path(path).expanduser(), format)
-    tokens, _ = alignment.encode(Path(path), names, rows, alphabet, alphabet_confirmed)
+    path = Path(path).expanduser()
+    form = format or alignment.format_of(path)
+    names, rows = alignment.read(path, form)
+    kind = alphabet or alignment.alphabet_of(path, form)
+    tokens, _ = alignment.encode(path, names, rows, kind, alphabet_confirmed)
     return names, tokens
 
 
