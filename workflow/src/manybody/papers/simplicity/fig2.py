@@ -332,12 +332,13 @@ def caption(inputs: Inputs, block: Block) -> str:
     recipes = dict.fromkeys(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
     source = inputs.source
     return (
-        "Losses of stacked layers of factored attention and the best of each order.\n\n"
+        "Losses of stacked layers of factored attention and of the best conditionals of each "
+        "order.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: that of median final loss. "
         "Dashed: single sites, and the best conditionals of each order; dotted: the true "
-        "conditionals. **(b)** Where every run ended, thick ones ringed; grey: the last gap, above "
-        "the dotted line, is closed by 70 % or more. **(c)** Mean square displacement of the "
-        "layers' matrices; above the grey line a layer has moved.\n\n"
+        "conditionals. **(b)** Final loss of every run, thick ones ringed; grey: at least 70 % of "
+        "the gap from the order below the data's to the dotted line is closed. **(c)** Mean square "
+        "displacement of the layers' matrices; a layer counts as moved above the grey line.\n\n"
         f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
         f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
         f"network by {' or '.join(recipes)}. Shares of orders are those of the logits' variance at "
