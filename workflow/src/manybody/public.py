@@ -195,10 +195,10 @@ def sample_potts(
 
         p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}
 
-    couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal; -2 U is
-    the U of (potts, section 1), whose H is -sum_{i < j} J_ij U_{s_i s_j}. beta H is in nats. Raises
+    couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal; to sample
+    H = -sum_{i < j} J_ij U_{s_i s_j} of (potts, section 1), give -U / 2. beta H is in nats. Raises
     `Refusal`, which names `couplings` or `colours`, where they are not. Whether `sweeps` are enough
-    is for the caller to see; the pipeline's own samples are tested.
+    is for the caller to test; the pipeline tests its own samples.
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
     >>> tokens = sample_potts(J, U, beta=2.0, sequences=1000)
@@ -287,10 +287,10 @@ def train_model(
     and returns it in eval mode.
 
     `architecture`, `vocabulary` |V| and `sizes` are those of `build_model`. It takes `steps` steps
-    of AdamW on batches of `batch` sequences, at most N, with a cosine schedule that has its peak at
-    `learning_rate`: on 15 % of the positions, each masked in a copy of its own, or on all next
-    tokens (`gpt`). `recipe` changes keys of this, those of `training` in docs/config.md. `seed`
-    draws weights, batches and masks. device: `cpu`, `cuda` or `mps`.
+    of AdamW on batches of `batch` sequences, at most N, with a cosine schedule that rises to
+    `learning_rate` in `steps` // 25 steps: on 15 % of the positions, each masked in a copy of its
+    own, or on all next tokens (`gpt`). `recipe` changes keys of this, those of `training` in
+    docs/config.md. `seed` draws weights, batches and masks. device: `cpu`, `cuda` or `mps`.
 
     `folder` gets weights, the history of the losses (nats a token) and a manifest for `load_model`;
     called again with the same arguments, a killed training goes on. Raises `Refusal`, which names
@@ -370,9 +370,9 @@ def spectrum(
         M_k = sum_T E |2^-k sum_{U in T} (-1)^|U| g(m flipped on U)|^2,   |T| = k
 
     g: centred logits of a target. M_k is exactly 0 for a model of order k or less. Rows: M of each
-    `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, M
-    and Var g in squared nats, its standard error `se`, `share` of Var g, `state` (`measured`, or
-    `upper bound`: below 3 se).
+    `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, `differing`, the share of positions
+    where r is not s, and `M per differing`; columns: `value`, M and Var g in squared nats, its
+    standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
     model: as of `losses`. law: where r is from: another block of the `text`, the distribution of
     single tokens (`unigram`), or the `model`. forwards: a cap on the sequences that the model is
@@ -601,8 +601,8 @@ def fit_boltzmann(
     threads: int = 1,
 ) -> PairModel:
     """The pair model of tokens (N, L) of |V| = `vocabulary` colours, with sequence_weights (N,), 1
-    each by default, whose samples have their correlations, by Boltzmann learning from the couplings
-    of pseudo-likelihood: what adabmDCA's bmDCA learns.
+    each by default, whose samples have the tokens' pair correlations, by Boltzmann learning that
+    starts from the couplings of pseudo-likelihood: the model that adabmDCA's bmDCA learns.
 
         d log p / d J_ij(a, b) = f_ij(a, b) of the tokens - that of `chains` Markov chains
 
@@ -659,7 +659,7 @@ def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     CCMpred (`-r`): `.fields` h (L, q) and `.couplings` J (L, L, q, q) in nats, with the signs of
     log p (potts, section 5).
 
-    `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,) in nats, and energies minus these;
+    `.scores(tokens)` of tokens (N, L) are log p + log Z, (N,) in nats; energies are their negative;
     `.zero_sum()` is the model in that gauge, `.about` what is known of the family. learned: the
     folder's model of Boltzmann learning (`--boltzmann`), where it has one. Raises `Refusal`, which
     names the file, for one that is no such model.
@@ -789,11 +789,11 @@ def two_layer_thresholds(
     `skip` > 0 and an `activation`, softmax or linear, learn anything, by the Bayes-optimal
     algorithm (multi-index, section 4).
 
-    `.first` is the layer (1 or 2) that is learned first, at `.alpha_first` = 1 / lambda; the other
-    one at `.alpha_second`, where alpha lambda = 1 along the first one's curve, with its standard
-    error `.error` from `scrambles` scramblings, drawn from `seed`, of `points` (a power of 2)
-    samples. A second or two, after ten for compiling. Raises `Refusal`, which names the argument,
-    for others.
+    An iteration multiplies a small overlap of layer k by alpha lambda_k. `.first` is the layer (1
+    or 2) that is learned first, at `.alpha_first` = 1 / lambda_k; the other one at `.alpha_second`,
+    where alpha lambda_k = 1 along the first one's curve, with its standard error `.error` from
+    `scrambles` scramblings, drawn from `seed`, of `points` (a power of 2) samples. A second or two,
+    after ten for compiling. Raises `Refusal`, which names the argument, for others.
 
     >>> found = two_layer_thresholds(1.0, points=512, scrambles=2)
     >>> found.first, round(found.alpha_first, 4), abs(found.alpha_second - 0.7194) < 0.05

@@ -164,6 +164,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"{descent['dimension']}, α = {descent['alpha']:g}, batches of {descent['batch']}, "
         f"{descent['repeats']} updates on each, learning rate {descent['learning_rate']:g}, weight "
         f"decay {descent['weight_decay']:g}/D, loss summed over the batch over D; runs have "
-        f"{shared} and data of their own.\n\nThe published cosine lacks the teacher's norm; its "
-        "epochs are 20 of the 38 batches of the data, and (a) is one run there.\n"
+        f"{shared} and data of their own.\n\nThe paper's cosine is not divided by the teacher's "
+        "norm, its epoch is 20 of 38 batches, its (a) one run.\n"
     )

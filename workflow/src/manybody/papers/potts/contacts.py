@@ -318,7 +318,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"**(a)** Above the diagonal corrected scores, below it {given} and as many of the best "
         "pairs. **(b)** Share of contacts among the best n pairs, with one binomial standard error."
         if given
-        else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts leave the bulk."
+        else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts stand out."
     )
     ridge = f", ridge {recipe['ridge']:g}" if recipe.get("ridge") else ""
     return (
@@ -326,6 +326,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"{shown}\n\n"
         f"One layer of {_couplings(heads)} on {origin}, run {block.seed}, "
         f"{recipe['name'].upper()}{ridge}. The score of a pair is the Frobenius norm of its "
-        "couplings in the zero-sum gauge, without the gap; the average product correction takes "
-        "off what both sites have in common with all others.\n"
+        "couplings in the zero-sum gauge, without the gap; the average product correction "
+        "subtracts the product of the two sites' mean scores over the mean of all scores.\n"
     )

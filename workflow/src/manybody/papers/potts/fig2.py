@@ -303,9 +303,9 @@ def caption(inputs: Inputs, block: Block) -> str:
     return (
         "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"
         "**(a)** Held-out loss above that of the true conditionals, every site masked in turn; "
-        "dashed: the excess of a fit of p parameters to M sequences. **(b)** J, and the map "
-        "of the run with the median loss; of factored attention c A, c fixed by the best fit. "
-        "**(c)** Relative error of these couplings. **(d)** Loss above the optimum from factored "
+        "dashed: the excess expected of a fit of p parameters to M sequences. **(b)** J, and the "
+        "map of the run with the median loss; for factored attention c A, with the c that fits J "
+        "best. **(c)** Relative error of these maps. **(d)** Loss above the optimum from factored "
         "(a = 0) to ordinary attention (a = 1).\n\n"
         rf"Samples of {block.source}: L = {source['length']}, \|V\| = {source['vocabulary']}, "
         f"{source['sequences']['validation']} held-out sequences. The best of each "

@@ -252,6 +252,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "below the best linear one (dotted). **(f)** The rates, and the eigenvalues from which the "
         "paper reads stability.\n\n"
         f"L = {entry['length']}, exact moments but for one control of {entry['samples']} samples; "
-        f"weight decay {entry['decay']:g}, skewness s = {entry['skewness']:g}. Scale: standard "
-        "deviation of the entries.\n"
+        f"weight decay {entry['decay']:g}, skewness s = {entry['skewness']:g}. Scale of B(0): "
+        "standard deviation of its entries.\n"
     )

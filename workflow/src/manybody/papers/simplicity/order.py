@@ -374,7 +374,7 @@ DRAWN = {
 def caption(inputs: Inputs, block: Block) -> str:
     first, more = block.ladder[0], ""
     if block.nested:
-        more += "*foothold*: a lower term inside (times of half of the logit). "
+        more += "*foothold*: a term with a lower one inside, over one without. "
     if block.alone:
         more += "Last: a high order beside lower ones, over alone. "
     if len(block.ladder) > 1:
@@ -383,10 +383,10 @@ def caption(inputs: Inputs, block: Block) -> str:
         more += "**(d)** Saturation on clones: predicted, seen in other students. "
     if block.text:
         more += "**(e)** Losses of generators of text; open: narrower ones. "
-    crosses = "; crosses: half-times of M_k, of no single term" if block.spectrum else ""
+    crosses = "; crosses: half-times of M_k, of all terms together" if block.spectrum else ""
     return (
         "Does the order of a term set the time at which it is learned?\n\n"
-        "**(a)** Steps until students have half of each term's information, all equal; "
+        "**(a)** Steps until students know half of each term's information, all equal; "
         f"hollow: not reached; lines: medians{crosses}. **(b)** Factor in "
         "time for one order more; *5% left*: until 5 % is left to learn; no dot: not reached. "
         f"{more}Bars: 95 % intervals.\n\n"

@@ -166,8 +166,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots: "
         "half-times. **(c)** Half-times of each run; bars: standard errors. "
         r"**(e)** M\ :sub:`k` over the variance; hollow: upper bounds. **(f)** Loss of logits cut "
-        f"at an order above that of all orders, {size} tokens exchanged; dashed: {SAME} nats. "
-        "Generators come first.\n\n"
+        f"at an order, less that of all orders; {size} tokens are exchanged; dashed: {SAME} nats. "
+        "In (e), (f) generators come first.\n\n"
         f"Contexts: {entry['sequences']} test sequences of "
         f"{needed.sized(entry['source'], source)}, tokens exchanged for {DRAWS[entry['law']]}.\n"
     )

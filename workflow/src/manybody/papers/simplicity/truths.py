@@ -408,7 +408,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "whole distribution's conditionals, where a perfect student ends; "
         "dotted: the least possible on a set. "
         r"**Below**: half-times of M\ :sub:`k`, and the steps at which 5 % of the fall of the loss "
-        "on set k are left: orders follow each other if the colours do. Bars: standard "
+        "on set k are left: they grow with k if low orders are learned first. Bars: standard "
         "errors.\n\n"
         f"{made}, every position masked in turn.\n"
     )

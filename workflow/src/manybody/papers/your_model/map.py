@@ -187,5 +187,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "more. **(c)** The passage, for each of the three targets (framed) on which the others "
         "(shaded) act most.\n\n"
         f"Test sequence {entry['passage']} of {entry['source']}, its tokens exchanged for those of "
-        f"the distribution *{entry['law']}*. A token equal to all draws has no influence here.\n"
+        f"the distribution *{entry['law']}*. A token that only equal ones replaced shows no "
+        "influence.\n"
     )
