@@ -35,9 +35,8 @@ def word_piece(size: int = 120) -> transformers.PreTrainedTokenizerFast:
         vocab_size=size, special_tokens=special, show_progress=False
     )
     made.train_from_iterator(TEXT, trainer)
-    around = [("[CLS]", 2), ("[SEP]", 3)]
     made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=around
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     made.enable_truncation(7)  # as published tokenizers have it
     roles = ("pad", "unk", "cls", "sep", "mask")

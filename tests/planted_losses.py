@@ -117,8 +117,7 @@ def trace(start, end, sweeps=70, scale=8.0, seed=0):
     noise = np.random.default_rng(seed).normal(0, 0.01, sweeps + 1)
     score = end - (end - start) * np.exp(-sweep / scale) + noise
     changed = 0.7 * (1 - np.exp(-sweep / scale))
-    columns = dict(sweep=sweep, score=score, score_se=0.07, changed=changed, rhat=2.8)
-    return pd.DataFrame(columns)
+    return pd.DataFrame(dict(sweep=sweep, score=score, score_se=0.07, changed=changed, rhat=2.8))
 
 
 FIG3 = dict(
@@ -191,8 +190,7 @@ def equal_generators(documents, apart=0.0):
         own = np.random.default_rng(50 + place).normal(apart * low, 0.05, 400)
         loss = np.random.default_rng(4).normal(2, 0.5, 400) + own
         about = dict(description=made["description"], seed=made["seed"])
-        tested = table("test", made["seed"], [made["step"]], loss[None])
-        found.append(Evaluated(about, tested, {}))
+        found.append(Evaluated(about, table("test", made["seed"], [made["step"]], loss[None]), {}))
     return found
 
 
@@ -203,8 +201,7 @@ def student(seeds=(0, 1, 2), steps=STEPS, targets=TARGETS):
 
 def of_figure_4(block=BLOCK, **settings):
     """Tables of figure 4."""
-    clones = [TARGETS[name] for name in ("n2", "n4-early", "n2-wide", "bert")]
-    generators = equal_generators(clones)
+    generators = equal_generators([TARGETS[name] for name in ("n2", "n4-early", "n2-wide", "bert")])
     return fig4.tables_of(student(**settings), generators, fig4.Block.model_validate(block))
 
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from claimed import by_name
 
 from manybody.io import tables
 from manybody.papers import readings
@@ -204,8 +205,7 @@ def held(**changes):
     """Rises with Q22."""
     places = {0.93: 0.0, 0.95: 0.0, 0.97: 0.28, 0.99: 0.67, 0.999: 0.95}
     entry = SAMPLED | dict(regulariser=0.0, alpha=1.2, overlaps=list(places))
-    made = Maker(**(entry | changes))
-    return made.add("fixed", "Q11", list(places), list(places.values()), 1e-4)
+    return Maker(**(entry | changes)).add("fixed", "Q11", list(places), list(places.values()), 1e-4)
 
 
 WHOLE = {
@@ -272,5 +272,4 @@ def whole(figure):
 
 def judged(figure, folder, **made):
     """The claims of a figure, by the last part of their id."""
-    found = module(figure).claims(of(figure, folder, **made))
-    return {claim.id.rsplit("/", 1)[1]: claim for claim in found}
+    return by_name(module(figure).claims(of(figure, folder, **made)))

@@ -10,8 +10,7 @@ def planted(length, vocabulary, scale=1.0, seed=0, about=None) -> PairModel:
     """Normal fields, and for each pair a normal block times `scale`."""
     rng = np.random.default_rng(seed)
     pairs = scale * rng.normal(size=(length * (length - 1) // 2, vocabulary, vocabulary))
-    fields = rng.normal(size=(length, vocabulary))
-    return PairModel(fields, of_pairs(pairs, length), about or {})
+    return PairModel(rng.normal(size=(length, vocabulary)), of_pairs(pairs, length), about or {})
 
 
 def law(model: PairModel) -> tuple[np.ndarray, np.ndarray, float]:

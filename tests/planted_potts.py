@@ -235,8 +235,7 @@ def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
     rows = [("optimum", "", 0, np.nan, 0.69, np.nan)]
     for rank, ridge in enumerate(ridges):
         test = 1 + (30 / 3**rank) * np.exp(-(np.log(sizes / (40 * shift)) ** 2))
-        train = 0.7 / (1 + (75 * shift / sizes) ** 4)
-        curves = {"test loss": test, "training loss": train}
+        curves = {"test loss": test, "training loss": 0.7 / (1 + (75 * shift / sizes) ** 4)}
         for seed, quantity in product(range(12), curves):
             values = curves[quantity] * np.exp(0.05 * generator.normal(size=len(sizes)))
             points = zip(sizes, values, strict=True)
@@ -327,8 +326,7 @@ def of_heads(**families):
             path = folder / run.model
             scores = contact_tables(noise).scores["as it is"]
             write_scores(path.with_suffix(".scores"), scores, document)
-            made = write_run(path, {}, own.mean(), 50, held_out=own.tolist())
-            files["models"].append(made)
+            files["models"].append(write_run(path, {}, own.mean(), 50, held_out=own.tolist()))
             files["contacts"].append(path.with_suffix(".scores"))
         given = {kind: [str(one) for one in np.atleast_1d(of)] for kind, of in files.items()}
         return heads.tables(with_files(inputs, given), block)

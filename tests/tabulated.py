@@ -107,8 +107,7 @@ def walsh(model, s, r, target, mu):
     for place in range(length):
         kept, flipped = np.split(coefficients, 2, place)
         coefficients = np.concatenate([kept + flipped, kept - flipped], place) / 2
-    weights = coefficients.reshape(g.shape) ** 2 @ mu
-    return np.bincount(bits.sum(1), weights, length + 1)
+    return np.bincount(bits.sum(1), coefficients.reshape(g.shape) ** 2 @ mu, length + 1)
 
 
 def spectrum(weights):

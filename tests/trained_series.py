@@ -94,8 +94,7 @@ def linear(last: int, count: int = 10) -> list[int]:
 
 def spaced(last: int, factor: float = 2.0) -> list[int]:
     """0, and steps evenly spaced in their logarithm."""
-    steps = {round(factor**k) for k in range(40) if factor**k < last}
-    return sorted({0, last, *steps})
+    return sorted({0, last, *{round(factor**k) for k in range(40) if factor**k < last}})
 
 
 def save(folder: Path, tensors: dict, shards: int = 1, **config) -> None:

@@ -68,8 +68,7 @@ def test_tables_of_pairs_are_made_without_all_products_at_once():
 def test_a_stage_at_toy_sizes_has_its_row_for_every_size(monkeypatch):
     monkeypatch.setattr(scaling, "LEAST", 0.0)
     sizes = dict(length=7, vocabulary=9, rank=2, sequences=3)
-    stage = Stage(two_layer_training, sizes, dict(sequences=(2, 4, 6, 8)))
-    rows = scaling.grown("toy", stage)
+    rows = scaling.grown("toy", Stage(two_layer_training, sizes, dict(sequences=(2, 4, 6, 8))))
     assert [row["size"] for row in rows] == [2, 4, 6, 8]
     assert all(row["seconds"] > 0 and row["MiB"] > 10 for row in rows)
     # One copy of 7 positions: L^2 d + L d |V| + 2 L |V| + 3 |V| d.

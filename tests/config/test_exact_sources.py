@@ -53,8 +53,7 @@ def test_an_evaluation_tests_on_a_source_of_the_same_sizes():
 
 
 def test_a_target_of_another_source_is_called_by_its_name():
-    targets = {"a": {"source": "leaves", "split": "test"}, "b": {"split": "test"}}
-    found = read_targets(targets, {})
+    found = read_targets({"a": {"source": "leaves", "split": "test"}, "b": {"split": "test"}}, {})
     assert [labels.target(found[name]) for name in "ab"] == ["leaves", "original text"]
     assert [labels.short(found[name]) for name in "ab"] == ["leaves", "original"]
     assert style.colour(found["a"]) == style.colour(found["b"])

@@ -41,8 +41,7 @@ print(*[name for name in {HEAVY} if name in sys.modules])
     "script", sorted((WORKFLOW / "scripts").glob("*.py")), ids=lambda script: script.stem
 )
 def test_options_are_in_the_digest_of_no_stage(script):
-    modules = tuple(options.module for options in kinds.KINDS.values())
-    closure = import_closure(script, modules)
+    closure = import_closure(script, tuple(options.module for options in kinds.KINDS.values()))
     names = [name for name in closure if name.startswith(("manybody.data.options", kinds.__name__))]
     assert not names
 

@@ -114,8 +114,7 @@ def test_the_sources_of_the_configs_are_in_equilibrium():
     law = dict(vectors=1000, variables="signs", probability=0.8)
     source = {**GLASSY, "length": 10, "vocabulary": 5, "couplings": law, "colours": "potts"}
     model, _ = draw({**source, "logit_scale": 5.0, "seed": 0})
-    none = np.empty((0, 10), np.int64)
-    found = equilibrium.measure(model, none, 8, np.random.SeedSequence(0), 2)
+    found = equilibrium.measure(model, np.empty((0, 10), np.int64), 8, np.random.SeedSequence(0), 2)
     equilibrium.refuse_trapped(found, 8, "")
     assert found["method"] == "exact"
 

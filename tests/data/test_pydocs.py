@@ -91,8 +91,7 @@ def test_docstrings_are_found_in_every_block_that_a_statement_can_have():
         names = range(count, count + block.count("{}"))
         source += block.format(*(f'  def g():\n   """{name}"""\n' for name in names))
         count += len(names)
-    found = [int(text) for text in pydocs.docstrings(source.encode())]
-    assert sorted(found) == list(range(count))
+    assert sorted([int(text) for text in pydocs.docstrings(source.encode())]) == list(range(count))
 
 
 def corpus(packages, seed):

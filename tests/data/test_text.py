@@ -430,9 +430,8 @@ def test_documents_carry_their_source_and_a_file_counts_once(tmp_path):
     assert stored.about["corpus"] == corpus
     assert stored.about["split"] == "test"
     assert stored.about["passed_over"] == ["1 files that are named again"]
-    name = corpus["files"][-1]
     assert stored.about["inputs"] == {
-        name: hashlib.sha256((tmp_path / "lines.txt").read_bytes()).hexdigest()
+        corpus["files"][-1]: hashlib.sha256((tmp_path / "lines.txt").read_bytes()).hexdigest()
     }
     content = "".join(f"{line}\n" for line in found["test"]).encode()
     assert stored.bytes == len(content) - stored.documents
@@ -444,8 +443,7 @@ def test_local_files_of_tinystories_with_the_published_split(tmp_path):
     (tmp_path / "train.txt").write_text("".join(stories[:30]))
     (tmp_path / "valid.txt").write_text("".join(stories[30:]))
     files = {part: [str(tmp_path / f"{part[:5]}.txt")] for part in ("train", "validation")}
-    corpus = {"kind": "tinystories", "files": files, "split": "published"}
-    found = collected(tmp_path, corpus)
+    found = collected(tmp_path, {"kind": "tinystories", "files": files, "split": "published"})
     assert found["train"] == [f"Story {i}.\n\nThe end." for i in range(30)]
     held_out = found["validation"] + found["test"]
     assert sorted(held_out) == [f"Story {i}.\n\nThe end." for i in range(30, 60)]
@@ -477,8 +475,7 @@ def test_real_stories(data_folder, tmp_path):
     path = data_folder / "tinystories" / "tinystories_train_sample_2MiB.txt"
     corpus = {"kind": "tinystories", "files": {"train": [str(path)]}, "split": SHARES}
     found = collected(tmp_path, corpus)
-    content = path.read_text(encoding="utf-8")
-    expected = [story.strip() for story in content.split("<|endoftext|>")]
+    expected = [story.strip() for story in path.read_text(encoding="utf-8").split("<|endoftext|>")]
     stories = [story.strip() for stories in found.values() for story in stories]
     assert sorted(stories) == sorted(story for story in expected if story)
 
@@ -498,7 +495,6 @@ def test_progress_of_reading_ends_with_the_size_of_the_file(tmp_path):
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"text": ["some words"] * 2500}), path)
     told = []
-    progress = SimpleNamespace(update=told.append)
-    assert len(list(text.read_rows(path, "text", progress))) == 2500
+    assert len(list(text.read_rows(path, "text", SimpleNamespace(update=told.append)))) == 2500
     assert sum(told) == path.stat().st_size
     assert max(told) < 0.5 * sum(told)

@@ -215,5 +215,4 @@ def test_drafts_of_killed_claimants_are_removed_and_those_of_live_ones_kept(tmp_
     os.utime(tmp_path / names["else.where.5"], (0, 0))
     with lease(tmp_path):
         pass
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {names["live"], names["else.where.6"]}
+    assert {path.name for path in tmp_path.iterdir()} == {names["live"], names["else.where.6"]}

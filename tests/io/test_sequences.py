@@ -155,8 +155,7 @@ def test_what_is_no_sequence_is_not_written(path, tokens, reason):
 
 def forge(path, column, name="tokens", **document):
     """A Parquet file with any column and document, sealed as ours are."""
-    schema = pa.schema([pa.field(name, column.type, nullable=False)])
-    table = pa.table([column], schema=schema)
+    table = pa.table([column], schema=pa.schema([pa.field(name, column.type, nullable=False)]))
     described = dict(
         kind="sequences", vocabulary=300, length=4, sequences=len(table), sha256="", about=ABOUT
     )

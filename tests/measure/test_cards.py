@@ -168,8 +168,7 @@ def test_losses_are_those_of_the_generator(run, name):
     assert card.text.loss[1] == pytest.approx(error, rel=1e-3)
     for state in card.states:
         drawn = mb.read_sequences(path.parent / f"sweep-{state.sweep}.parquet")
-        own = mb.losses(model, drawn.tokens)
-        assert state.loss[0] == pytest.approx(own.mean(), abs=1e-5)
+        assert state.loss[0] == pytest.approx(mb.losses(model, drawn.tokens).mean(), abs=1e-5)
 
 
 def test_distances_and_copies_are_those_of_counting(run):

@@ -170,10 +170,8 @@ def test_times_are_interpolated_in_the_logarithm_and_what_is_not_reached_is_said
     assert found["left"].tolist() == [0.5, 0.05] * 3
     assert found["reached"].tolist() == [True, True, False, False, True, True]
     late = 10 ** (2 + 0.8)  # 0.01 of 0.05, 0
-    expected = [10 ** (1 + 2 / 3), late, 1000, 1000, 1, 10**0.75]
-    np.testing.assert_allclose(found["time"], expected)
-    shares = times(frames[0], "share")
-    np.testing.assert_allclose(shares["time"], [10**1.5, 10 ** (2 + 35 / 36)])
+    np.testing.assert_allclose(found["time"], [10 ** (1 + 2 / 3), late, 1000, 1000, 1, 10**0.75])
+    np.testing.assert_allclose(times(frames[0], "share")["time"], [10**1.5, 10 ** (2 + 35 / 36)])
     assert times(frames[0], "own_share")["reached"].tolist() == [True, False]
 
 

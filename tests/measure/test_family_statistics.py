@@ -74,8 +74,7 @@ def test_many_sets_of_sites_are_drawn_once_each_ascending():
 
 def test_principal_components_tell_two_groups_apart():
     rng = np.random.default_rng(1)
-    base = np.repeat([[0], [1]], [60, 30], axis=0)
-    tokens = np.where(rng.random((90, 12)) < 0.05, 2, base)
+    tokens = np.where(rng.random((90, 12)) < 0.05, 2, np.repeat([[0], [1]], [60, 30], axis=0))
     _, points = family_statistics.compared(tokens, tokens[:10], 3)
     along = points[(points["panel"] == "components") & (points["series"] == "natural")]
     assert len(along) == 90

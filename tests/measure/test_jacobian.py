@@ -25,8 +25,7 @@ SPECIAL = [0, 1, 2, 3, 32]
 @pytest.fixture
 def esm():
     library = own_models.model("esm", SIZE, mask_token_id=32)
-    made = Pretrained(library, SIZE, LENGTH + 2, "masked", {}, special=SPECIAL, mask=32)
-    return made.double()
+    return Pretrained(library, SIZE, LENGTH + 2, "masked", {}, special=SPECIAL, mask=32).double()
 
 
 def loops(library, masked):

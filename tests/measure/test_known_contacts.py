@@ -312,8 +312,7 @@ def test_a_short_record_is_not_that_of_any_chain(tmp_path):
     made, _ = structure({"A": (PROTEIN[:30] + "WWW", "protein")})
     save(made, tmp_path / "s.pdb")
     text = (tmp_path / "s.pdb").read_text()
-    said = structure_distances(tmp_path / "s.pdb", about(PROTEIN))[1]["said"]
-    assert said == [
+    assert structure_distances(tmp_path / "s.pdb", about(PROTEIN))[1]["said"] == [
         "chain A, one of 1, has 33 residues; 33 of the 33 of the record mine are known; 30 of the "
         "33 aligned residues are the same"
     ]
@@ -330,10 +329,9 @@ def line(number, residue, name, place, chain="A", other=" ", occupancy="1.00", k
 
 
 def as_pdb(names, places, **more) -> list[str]:
-    atoms = zip(names, places, strict=True)
     return [
         line(number, residue, atom, place + shift, **more)
-        for number, (residue, place) in enumerate(atoms, start=9)
+        for number, (residue, place) in enumerate(zip(names, places, strict=True), start=9)
         for atom, shift in (("CA", 0), ("C", 1), ("CB", 0.25))
         if residue != "GLY" or atom != "CB"
     ]

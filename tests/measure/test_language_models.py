@@ -95,8 +95,7 @@ def test_a_model_of_a_planted_family_has_its_interactions_of_three(tmp_path):
     def exact(given, positions):
         inner, sites = given[:, 1:-1].numpy() - 4, positions.numpy() - 1
         each = np.stack([conditionals(tables, inner, site) for site in range(8)], axis=1)
-        own = each[np.arange(len(sites)), sites]
-        return torch.from_numpy(np.pad(own, ((0, 0), (4, 1))))
+        return torch.from_numpy(np.pad(each[np.arange(len(sites)), sites], ((0, 0), (4, 1))))
 
     with own_model.measured(str(tmp_path / "esm"), family, 10, 2, 6000, tmp_path / "p") as measured:
         found = measured[0].set_index(["quantity", "order"])["value"]

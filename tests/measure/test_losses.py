@@ -156,10 +156,9 @@ def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):
 def test_the_energy_of_chains_is_their_generators_loss(tmp_path, layers):
     """By the norm score -E / L is minus the mean loss at all positions: two codes, one number."""
     run = finished_run(tmp_path / "run", FACTORED | {"layers": layers})
-    starts = written(tmp_path / "a.parquet", 12, 0)
     manifest = sample(
         stored.load_model(run),
-        starts,
+        written(tmp_path / "a.parquet", 12, 0),
         tmp_path / "clone",
         energy="norm",
         gauge="none",

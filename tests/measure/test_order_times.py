@@ -123,8 +123,7 @@ def test_the_form_is_refused_where_it_does_not_hold_and_seldom_where_it_does():
 
 def test_an_error_needs_two_students_and_a_value_a_time_that_is_reached():
     times = simulated(np.random.default_rng(7), EQUAL, 1)
-    fit = order_times.fitted(times, order_times.columns_of(times), 10)
-    assert fit.of("order")[2] == math.inf
+    assert order_times.fitted(times, order_times.columns_of(times), 10).of("order")[2] == math.inf
     columns = order_times.columns_of(times)
     value, _, half = order_times.fitted(times.assign(reached=False), columns, 3).of("order")
     assert math.isnan(value)

@@ -131,8 +131,7 @@ def test_draws_have_no_bias(model, importance):
     draws.chunk = 3000 * len(draws.blocks)
     for order in (1, 2, 3):
         rows = draws.sets(order, 0)
-        values = rows.assign(value=rows["weight"] * rows["value"])
-        for name, part in values.groupby("order"):
+        for name, part in rows.assign(value=rows["weight"] * rows["value"]).groupby("order"):
             each = np.zeros(draws.chunk)
             np.add.at(each, part["draw"], part["value"])
             quantity = ("M", name) if name else ("Var g", 0)
@@ -151,9 +150,8 @@ def test_a_factored_model_has_nothing_above_its_order(layers):
         for weight in (*model.left, *model.right, model.bias):
             weight.normal_()
     degree = model.about.order - 1
-    forwards = 2 ** (degree + 3) * 64
     table = spectrum.spectrum(
-        model, random_tokens(80, 9, 6), orders=degree + 1, forwards=forwards, **NEVER
+        model, random_tokens(80, 9, 6), orders=degree + 1, forwards=2 ** (degree + 3) * 64, **NEVER
     ).table
     assert found(table, "M", degree + 1).draws >= 64
     assert abs(found(table, "M", degree + 1).value) < 1e-9 * found(table, "M", 1).value
@@ -168,8 +166,7 @@ def planted(length=8, vocabulary=4, order=4):
     alike = (np.diff(np.sort(places, axis=0), axis=0) == 0).any(0).reshape(couplings.shape)
     couplings[alike] = 0
     colours = vectors_tensor(0.4 + rng.normal(size=(5, vocabulary)), order)
-    law = Hamiltonian(couplings, colours, 1.0)
-    return Hamiltonian(couplings, colours, 2 / law.logit_scale())
+    return Hamiltonian(couplings, colours, 2 / Hamiltonian(couplings, colours, 1.0).logit_scale())
 
 
 def from_tables(law, s, r, target, mu):
@@ -219,8 +216,7 @@ def test_the_spectrum_of_a_planted_hamiltonian_is_that_of_its_tables():
 
 def summed(strength, vocabulary, causal):
     """Logits sum_j strength_ij V(s_j)."""
-    rng = np.random.default_rng(0)
-    values = torch.from_numpy(rng.normal(size=(vocabulary, vocabulary)))
+    values = torch.from_numpy(np.random.default_rng(0).normal(size=(vocabulary, vocabulary)))
 
     def masked(tokens, positions):
         return torch.einsum("nj,njv->nv", strength[positions], values[tokens])
@@ -465,9 +461,8 @@ def test_a_triple_spans_from_its_first_to_its_last():
         left, right = (tokens[rows, (positions + d) % 8] for d in (1, 3))
         return torch.stack([(left * right).double(), 0 * left, 0 * left], dim=1)
 
-    model = Conditionals(masked, 3)
     rows = spectrum.spectrum(
-        model, random_tokens(100, 8, 3), orders=2, forwards=7 * 640, **NEVER
+        Conditionals(masked, 3), random_tokens(100, 8, 3), orders=2, forwards=7 * 640, **NEVER
     ).rows
     shares = spectra.ranges(rows, 2)
     shares = shares[shares["quantity"] == "span 2"]

@@ -196,8 +196,7 @@ def test_more_iterations_of_the_best_start_and_a_ridge_do_what_they_say(tmp_path
     }
     assert losses["full"] < losses["bent"] < losses["short"]
     model = stored.load_model(bent)
-    tokens = torch.from_numpy(DATA["train"].tokens.astype("int64"))
-    masked_loss(model, tokens)[0].mean().backward()
+    masked_loss(model, torch.from_numpy(DATA["train"].tokens.astype("int64")))[0].mean().backward()
     for parameter in model.parameters():
         slope = parameter.grad + ridge * parameter.detach()
         assert slope.abs().max() < 2e-3

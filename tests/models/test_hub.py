@@ -109,10 +109,9 @@ def test_revisions_are_a_series_of_which_two_are_on_disk(repository, adopted, tm
     stored.load_model(manifest, 0)
     assert repository.fetched() == [*order, order[0]]
     assert len(on_disk(tmp_path)) == 2
-    expected = files(0)["model.safetensors"]
     assert (
         tmp_path / f"downloads/someone--model/{order[-1]}/model.safetensors"
-    ).read_bytes() == expected
+    ).read_bytes() == files(0)["model.safetensors"]
 
 
 def test_a_branch_that_moves_later_is_what_it_was(repository, adopted, tmp_path):

@@ -123,8 +123,7 @@ def test_its_masked_copies_are_made_one_by_one():
 
 def test_it_has_a_name_and_a_colour_in_legends():
     described = {**GRU, "vocabulary": VOCABULARY, "length": LENGTH}
-    made = {"description": described, "last": False, "step": 30}
-    clone = {"original": False, "generator": made}
+    clone = {"original": False, "generator": {"description": described, "last": False, "step": 30}}
     assert labels.target(clone) == "GRU, any order, stopped at step 30"
     assert labels.short(clone) == "GRU"
     scale = labels.scale({"description": described, "source": "counting"}, 1)

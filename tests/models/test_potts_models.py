@@ -87,8 +87,7 @@ def test_interpolation_at_zero_is_factored_attention_with_softmax_maps(length, v
     tokens = tokens_of(length=length, vocabulary=vocabulary)
     for mask in (None, tokens_of(length=length, vocabulary=2, seed=1).bool()):
         assert torch.allclose(limit(tokens, mask), soft(tokens, mask), atol=1e-13)
-    pair = [masked_loss(model, tokens)[0] for model in (limit, soft)]
-    assert torch.allclose(*pair, atol=1e-13)
+    assert torch.allclose(*[masked_loss(model, tokens)[0] for model in (limit, soft)], atol=1e-13)
 
 
 @pytest.mark.parametrize("a", [0.25, 1])

@@ -171,8 +171,7 @@ def test_one_model_is_a_run_with_one_checkpoint(bert, adopted, text):
     run = Manifest.read(manifest, "model")
     assert run.about["steps"] == [0]
     assert run.about["suspects"] == {}
-    model = stored.load_model(manifest)
-    assert models.about(model.description).label == "Bert 2 × 16"
+    assert models.about(stored.load_model(manifest).description).label == "Bert 2 × 16"
     assert (evaluate(manifest, {"text": (text, 10)})["predictions"] == LENGTH - 2).all()
     assert checkpoints.history(manifest)["loss"].notna().all()
 
@@ -197,8 +196,7 @@ def test_a_series_is_a_run_in_order_of_steps(tmp_path, adopted, text, listed):
     names = [str(folder / f"checkpoint-{step}") for step in (100, 200, 300)]
     manifest = adopted({**CAUSAL, "weights": names if listed else str(folder)})
     assert checkpoints.checkpoint_steps(manifest) == [100, 200, 300]
-    losses = evaluate(manifest, {"text": (text, 10)})
-    assert losses["step"].unique().tolist() == [100, 200, 300]
+    assert evaluate(manifest, {"text": (text, 10)})["step"].unique().tolist() == [100, 200, 300]
     kept = json.loads((tmp_path / "series" / "run.json").read_text())["checkpoints"]
     assert set(kept["200"]["files"]) >= {"config.json", "model.safetensors"}
 

@@ -231,12 +231,10 @@ def test_claims_come_back_from_their_file(tmp_path):
         claims.not_run("c", "s", "no second corpus"),
     ]
     claims.write(made, tmp_path / "c.csv")
-    found = claims.read(tmp_path / "c.csv")
-    for one, other in zip(made, found, strict=True):
+    for one, other in zip(made, claims.read(tmp_path / "c.csv"), strict=True):
         assert dataclasses.replace(one, parts=(), **ANY) == dataclasses.replace(other, **ANY)
         for name in ANY:
-            number = getattr(one, name)
-            assert getattr(other, name) == pytest.approx(number, rel=1e-6, nan_ok=True)
+            assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-6, nan_ok=True)
     claims.write([], tmp_path / "none.csv")
     assert claims.read(tmp_path / "none.csv") == []
 

@@ -1,6 +1,7 @@
 """Claims of section 3.1 about the flow: each where it holds, and where it does not."""
 
 import pytest
+from claimed import by_name
 from planted_flow import ENTRY, computed, tables
 
 from manybody.papers.readings import Table
@@ -9,8 +10,7 @@ from manybody.theory import gradient_flow as theory
 
 
 def claims(frame, about):
-    found = gradient_flow.claims(gradient_flow.tables_of(Table(frame, about)))
-    return {claim.id.rpartition("/")[2]: claim for claim in found}
+    return by_name(gradient_flow.claims(gradient_flow.tables_of(Table(frame, about))))
 
 
 def test_every_claim_about_the_flow_holds():

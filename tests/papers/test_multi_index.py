@@ -221,8 +221,7 @@ def test_descent_that_ends_early_has_its_early_times(tmp_path):
     ("layer", "factor", "verdicts"), [(2, 0.4, ("not-run", "undecided")), (1, 2.0, ("yes", "no"))]
 )
 def test_descent_at_other_times_is_not_that_of_the_public_runs(layer, factor, verdicts, tmp_path):
-    made = planted.sgd().off(f"cosine {layer}", factor)
-    found = planted.judged("fig2", tmp_path, sgd=made)
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd().off(f"cosine {layer}", factor))
     assert tuple(claim.verdict for claim in found.values()) == verdicts
 
 
@@ -249,8 +248,7 @@ def test_points_that_did_not_converge_are_marked(tmp_path):
     made = dict(regularised=made, gamp=planted.gamp(failed=(0.9,)))
     frame = planted.of("fig1", tmp_path, **made).drawn
     assert failed_x(frame) == {"a": {0.75}, "b": {0.75}}
-    apart = style.series(frame, "a", "GAMP cosine² of layer 1, not converged")
-    assert apart["x"].tolist() == [0.9]
+    assert style.series(frame, "a", "GAMP cosine² of layer 1, not converged")["x"].tolist() == [0.9]
     assert 0.9 not in style.series(frame, "b", "GAMP plug-in error")["x"].tolist()
     frame = planted.of("fig3", tmp_path, deep=planted.deep(failed=(1.0,))).drawn
     assert failed_x(frame) == {"a": {1.0}, "b": {1.0}}

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from claimed import by_name, part
 from legible import faults
 from planted_potts import (
     BLOCK,
@@ -33,18 +34,6 @@ from manybody.papers.potts import contacts, fig2, fig3, heads, recovery, runs
 from manybody.papers.style import COLUMNS, series
 from manybody.theory import replica
 
-
-def by_name(module, tables):
-    """The claims of a figure's tables by the last part of their ids."""
-    return {claim.id.rpartition("/")[2]: claim for claim in module.claims(tables)}
-
-
-def part(claim, *words):
-    """The only comparison of a claim whose label has these words."""
-    (found,) = (part for part in claim.parts if all(word in part.label for word in words))
-    return found
-
-
 # --- Figure 2 ------------------------------------------------------------------------------------
 
 
@@ -54,7 +43,7 @@ def planted(tmp_path_factory):
 
 
 def test_what_was_planted_is_what_the_claims_find(planted):
-    found = by_name(fig2, planted)
+    found = by_name(fig2.claims(planted))
     above = found["encoders-above"]
     assert "; 52% of the held-out sequences are training sequences, too" in above.scope
     # Two seeds in common with softmax A, which Student's t lets decide nothing at 0.02 +- 0.001.
@@ -84,7 +73,7 @@ def test_what_is_planted_wrong_fails(tmp_path):
         made.interpolated("a0", 0, 0.25, seed)
         made.interpolated("a0.01", 0.01, 0.06, seed)
     steps = [{"a": a, "candidates": [f"a{a:g}"], "seeds": [1, 2]} for a in (0, 0.01)]
-    found = by_name(fig2, made.tables({**BLOCK, "interpolation": steps}))
+    found = by_name(fig2.claims(made.tables({**BLOCK, "interpolation": steps})))
     wrong = part(found["encoders-above"], "1 layer less vanilla, 3 layers")
     assert (wrong.verdict(), wrong.value) == ("no", pytest.approx(-0.0186, abs=1e-3))
     assert found["encoders-above"].verdict == "no"
@@ -102,7 +91,7 @@ def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path):
         {"label": name, "candidates": [name], "seeds": [0]}
         for name in ("free", "one", "other", "three")
     ]
-    found = by_name(fig2, made.tables({"runs": entries}))
+    found = by_name(fig2.claims(made.tables({"runs": entries})))
     above = found["encoders-above"]
     waves = part(above, "encoder of 1 layer (sinusoidal positions, mlp head) less free")
     plain = part(above, "encoder of 1 layer less free")
@@ -147,7 +136,7 @@ def test_which_converges_faster_is_decided_over_seeds(factored, encoder, verdict
 
 def test_a_diverged_recipe_is_never_the_best_and_is_no_error(tmp_path):
     found = diverged(tmp_path / "one of two")
-    assert by_name(fig2, found)["encoders-above"].verdict == "not-run"
+    assert by_name(fig2.claims(found))["encoders-above"].verdict == "not-run"
     tried = found.drawn[found.drawn["panel"] == "candidates"]
     assert tried["y"].tolist() == [math.inf, pytest.approx(0.03)]
     style.save(fig2.draw(diverged(tmp_path / "the only one", ["one-fast"])), tmp_path / "fig2")
@@ -176,8 +165,7 @@ def test_a_difference_of_runs_is_decided_over_seeds(planted, lower, upper, verdi
 
 
 def test_the_frame_of_figure_2_holds_its_losses(planted):
-    axes = fig2.draw(planted).axes
-    (panel,) = (one for one in axes if one.get_title("left").startswith("(a)"))
+    (panel,) = (one for one in fig2.draw(planted).axes if one.get_title("left").startswith("(a)"))
     low, high = panel.get_ylim()
     losses = planted.drawn.loc[planted.drawn["panel"] == "a", "y"]
     least, most = losses[losses > 0].min(), losses.max()
@@ -238,7 +226,7 @@ def test_a_square_loss_of_another_shape_is_denied(computed, alpha, factor, claim
     frame, about = computed
     losses = (frame["quantity"] == "loss") & np.isclose(frame["x"], alpha, atol=0.02)
     spoiled = frame.assign(y=frame["y"].where(~losses, frame["y"] * factor))
-    found = by_name(fig3, fig3.tables_of((spoiled, about), curve_of_losses()))
+    found = by_name(fig3.claims(fig3.tables_of((spoiled, about), curve_of_losses())))
     assert found[claim].verdict == "no"
     assert found[claim].value < 0
 
@@ -254,7 +242,7 @@ def test_a_square_loss_of_another_shape_is_denied(computed, alpha, factor, claim
     ],
 )
 def test_the_logistic_claims_follow_the_place_of_the_peak(computed, ridges, shift, expected):
-    found = by_name(fig3, fig3.tables_of(computed, curve_of_losses(ridges, shift)))
+    found = by_name(fig3.claims(fig3.tables_of(computed, curve_of_losses(ridges, shift))))
     assert {name: found[name].verdict for name in expected} == expected
     if shift > 1:
         value = pytest.approx(120, rel=0.1) if shift == 3 else math.inf
@@ -397,7 +385,7 @@ def test_a_long_title_of_a_narrow_figure_is_broken():
 
 def test_few_heads_are_compared_with_full_couplings():
     """Those of the most heads up to 8, by contacts and by the losses of the same sequences."""
-    found = by_name(heads, of_heads())
+    found = by_name(heads.claims(of_heads()))
     assert {name: claim.verdict for name, claim in found.items()} == {
         "real": "no",
         "planted": "yes",
@@ -405,9 +393,9 @@ def test_few_heads_are_compared_with_full_couplings():
     assert part(found["real"], "held-out loss, 8 heads").value == pytest.approx(0.1)
     assert part(found["real"], "share").value < -0.2
     worse = of_heads(planted={"full": (0.05, 0), 2: (0.05, -0.1), 8: (0.05, 0.011)})
-    assert by_name(heads, worse)["planted"].verdict == "no"
+    assert by_name(heads.claims(worse))["planted"].verdict == "no"
     many = of_heads(planted={"full": (0.05, 0), 16: (0.05, 0), 32: (0.05, 0.1)})
-    assert part(by_name(heads, many)["planted"], "held-out loss, 16 heads").value == 0
+    assert part(by_name(heads.claims(many))["planted"], "held-out loss, 16 heads").value == 0
 
 
 def test_differences_of_fits_have_the_errors_of_pairs():

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import planted_losses as planted
 import pytest
+from claimed import by_name
 from planted_losses import FIG3
 
 from manybody.papers import claims as records, style
@@ -93,8 +94,7 @@ def own_losses(mean, seed):
 )
 def test_chains_from_text_and_from_noise_agree_within_two_errors(score, loss, verdicts):
     text, noise = moved(), moved("n4-unigram", score=score)
-    losses = own_losses(1.2, 1), own_losses(loss, 2)
-    found = students.agreement(text, noise, losses, 20)
+    found = students.agreement(text, noise, (own_losses(1.2, 1), own_losses(loss, 2)), 20)
     assert [part.verdict() for part in found] == verdicts
     assert found[0].error == pytest.approx(0.07 * math.sqrt(2))
     assert [part.value for part in found][:1] == pytest.approx([score - 9.0], nan_ok=True)
@@ -105,14 +105,12 @@ def test_chains_from_text_and_from_noise_agree_within_two_errors(score, loss, ve
 
 
 def claims(found=None, block=FIG3):
-    made = fig3.claims(planted.of_figure_3(found, block))
-    return {claim.id.rpartition("/")[2]: claim for claim in made}
+    return by_name(fig3.claims(planted.of_figure_3(found, block)))
 
 
 def test_generators_and_their_chains_are_judged():
     found = claims()
-    verdicts = {name: claim.verdict for name, claim in found.items()}
-    assert verdicts == {
+    assert {name: claim.verdict for name, claim in found.items()} == {
         "quality": "yes",
         "settled": "no",  # twenty sweeps are too few
         "sweeps": "no",
@@ -174,8 +172,7 @@ def test_a_generator_of_one_checkpoint_does_not_fall():
 def test_a_clone_is_a_sample_where_chains_from_text_and_from_noise_agree(changes, verdict):
     paired = [{"evaluation": "n4-test", "text": "n4-70", "noise": "n4-unigram"}]
     block = FIG3 | {"twins": paired, "chains": ["n4"]}
-    found = planted.paired(*planted.quality(), **changes, changed=0.99)
-    samples = claims(found, block)["samples"]
+    samples = claims(planted.paired(*planted.quality(), **changes, changed=0.99), block)["samples"]
     assert samples.verdict == verdict  # R-hat 2.8 unless it is changed
     assert len(samples.parts) == 2 + 2 + 2  # R-hat, the start at two sweeps, score and loss
     apart = planted.paired(*planted.quality(), noise=1.0, rhat=1.02, changed=0.99)

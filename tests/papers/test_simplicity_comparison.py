@@ -25,8 +25,7 @@ def times_of(rng, d, students, chains, seeds=5, bootstraps=200):
     for mean in (d, 0.0):
         times = mean + rng.normal(0, students / math.sqrt(2), seeds)
         times += rng.normal(0, chains)  # all students share the chains of a clone
-        resampled = times + rng.normal(0, chains, (bootstraps, 1))
-        made.append(Times(times, resampled, 0.05, 620))
+        made.append(Times(times, times + rng.normal(0, chains, (bootstraps, 1)), 0.05, 620))
     return made
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import planted_losses as planted
 import pytest
+from claimed import by_name
 from planted_losses import BERT, BLOCK, STEPS, TARGETS, clone, factored
 
 from manybody.models import labels
@@ -61,8 +62,7 @@ def test_comparisons_say_yes_where_it_was_built_in(low, high, text, expected):
 def test_comparisons_have_the_numbers_that_were_built_in():
     *parts, _ = compared([LOW] * 3, [HIGH] * 3, [HIGH] * 3)
     # Two times that differ by 600, the rise of one loss, the fall of the other and both, a ratio.
-    expected = [600.0, 600.0, 0.5, 1.0, 1.5, 1.0]
-    assert [part.value for part in parts] == pytest.approx(expected)
+    assert [part.value for part in parts] == pytest.approx([600.0, 600.0, 0.5, 1.0, 1.5, 1.0])
     ahead = compared([AHEAD] * 3, [HIGH] * 3, [HIGH] * 3)[5]
     assert (ahead.verdict(), ahead.value) == ("no", 1.5)
 
@@ -91,8 +91,7 @@ AT_800 = [5.0, 4.0, 3.0, 2.0, 1.0]
 )
 def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time(low, high, value, resolution):
     """Three seeds that agree to the checkpoint know the difference no better than the spacing."""
-    student = of_curves(low=[low] * 3, high=[high] * 3)
-    part = next(learning.ordered(student, ["low", "high"]))
+    part = next(learning.ordered(of_curves(low=[low] * 3, high=[high] * 3), ["low", "high"]))
     ends = [value - 2 * resolution, value + 2 * resolution]
     assert [part.value, *part.interval()] == pytest.approx([value, *ends])
     assert part.verdict() == "yes"
@@ -167,7 +166,7 @@ def test_the_order_that_was_built_into_the_losses_is_what_the_claims_say(ladders
 
 
 def test_the_claims_of_figure_4_say_what_they_are_about():
-    found = {claim.id.rpartition("/")[2]: claim for claim in fig4.claims(planted.of_figure_4())}
+    found = by_name(fig4.claims(planted.of_figure_4()))
     assert len(found["order-of-learning"].parts) == 6  # three pairs, two definitions
     assert len(found["late-losses"].parts) == 4
     assert len(found["norm-score"].parts) == 10

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import planted_order
 import pytest
+from claimed import by_name
 from configs import load
 
 from manybody.data import code
@@ -30,7 +31,7 @@ LAW = {
 
 @pytest.fixture(scope="module")
 def found():
-    return {one.id.rpartition("/")[2]: one for one in order.claims(planted_order.of_figure(200))}
+    return by_name(order.claims(planted_order.of_figure(200)))
 
 
 @pytest.mark.long
@@ -54,7 +55,7 @@ def test_of_three_students_at_equal_information_one_claim_is_judged():
     """The demo's: no information to tell from, no control, no clone."""
     times = planted_order.times(3, ["ladder"])
     tables = order.tables_of(times[times["cell"] == "L = 12"], bootstraps=20)
-    claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
+    claims = by_name(order.claims(tables))
     assert claims["exchange"].verdict == "not-run"
     run = [name for name, one in claims.items() if one.verdict != "not-run"]
     assert run == ["equal-information"]
@@ -70,7 +71,7 @@ def test_an_order_that_no_student_learns_has_no_factor():
     lost = times["cell"].isin(["SGD", "c = 0.05", "L = 24"]) & (times["order"] == 3)
     lost |= times["nested"] | (times["cell"] == "quads")
     tables = order.tables_of(times.assign(reached=times["reached"] & ~lost), bootstraps=20)
-    claims = {one.id.rpartition("/")[2]: one for one in order.claims(tables)}
+    claims = by_name(order.claims(tables))
     for name in ("controls", "foothold", "beside"):
         assert claims[name].verdict == "undecided"
         assert np.isnan(claims[name].low)
@@ -80,8 +81,7 @@ def test_an_order_that_no_student_learns_has_no_factor():
     assert claims["order-alone"].verdict == "no"  # by the law whose pairs tell least
     assert "log-linear" not in claims
     assert np.isfinite(claims["exchange"].value)
-    factors = tables.drawn[tables.drawn["panel"] == "b"].set_index("series")["y"]
-    assert np.isnan(factors["SGD"])
+    assert np.isnan(tables.drawn[tables.drawn["panel"] == "b"].set_index("series")["y"]["SGD"])
     order.draw(tables)
 
 
@@ -112,8 +112,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     tokens = code.of(laws[-1]).sample(20_000, np.random.default_rng(3))
     sequences.write(tmp_path / "sweep-7.parquet", tokens, 2, {})
     manifest = tmp_path / "manifest.json"
-    about = {"information": {"2": 0.1, "3": 0.3}}
-    write_manifest(manifest, "clones", ["sweep-7.parquet"], about)
+    write_manifest(manifest, "clones", ["sweep-7.parquet"], {"information": {"2": 0.1, "3": 0.3}})
 
     law, random = code.of(LAW), np.random.default_rng(0)
     steps = np.unique(np.geomspace(1, 3000, 60).round()).astype(int)

@@ -69,8 +69,7 @@ def test_clones_that_start_from_other_passages_are_refused(change):
     config = load()
     config["clones"]["bert"] |= change
     ((name, value),) = change.items()
-    said = f"table1.clones[2]: found bert, of {name} {value}; expected"
-    assert said in refusal(config)
+    assert f"table1.clones[2]: found bert, of {name} {value}; expected" in refusal(config)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from claimed import by_name
 from planted_spectra import (
     BERT,
     FACTORED,
@@ -18,12 +19,8 @@ from manybody.papers.simplicity.spectra import named
 # --- Which orders are used along training ---------------------------------------------------------
 
 
-def by_name(found) -> dict:
-    return {claim.id.rpartition("/")[2]: claim for claim in spectrum.claims(found)}
-
-
 def test_what_is_planted_is_found():
-    found = by_name(of_spectrum())
+    found = by_name(spectrum.claims(of_spectrum()))
     assert {name: claim.verdict for name, claim in found.items()} == {
         "additive": "yes", "half-times": "yes", "pairs": "yes", "triples": "yes",
     }  # fmt: skip
@@ -42,7 +39,9 @@ def test_what_is_planted_is_found():
 
 
 def test_what_is_planted_otherwise_is_denied():
-    found = by_name(of_spectrum(halves=HALVES | {1: 1500.0}, excess=(1.5, 0.001, 0.2, 0.0)))
+    found = by_name(
+        spectrum.claims(of_spectrum(halves=HALVES | {1: 1500.0}, excess=(1.5, 0.001, 0.2, 0.0)))
+    )
     assert found["half-times"].verdict == "no"
     assert found["half-times"].value == pytest.approx(np.log(1100 / 1500), abs=0.02)
     assert found["pairs"].verdict == "undecided"
@@ -50,7 +49,7 @@ def test_what_is_planted_otherwise_is_denied():
 
 
 def test_one_run_and_no_measured_loss_decide_nothing():
-    found = by_name(of_spectrum(runs=(0,), excess=()))
+    found = by_name(spectrum.claims(of_spectrum(runs=(0,), excess=())))
     assert found["half-times"].verdict == "undecided"
     assert (found["pairs"].verdict, found["triples"].verdict) == ("not-run", "not-run")
 
@@ -65,8 +64,7 @@ def test_the_panels_hold_what_was_read():
     assert vanished["series"].tolist() == ["n = 2"]
     # A generator and a student of one name are told apart, models of one name by rank or config.
     assert set(drawn.loc[drawn["panel"] == "e", "series"]) == {"n = 2", "BERT, generator", "BERT"}
-    models = [spectra(name=name) for name in ("one", "two")]
-    assert [*named(models)] == ["BERT, one", "BERT, two"]
+    assert [*named([spectra(name=name) for name in ("one", "two")])] == ["BERT, one", "BERT, two"]
     wide = [spectra(description=FACTORED | {"rank": rank}) for rank in (32, 160)]
     assert [*named(wide)] == ["n = 2, rank 32", "n = 2, rank 160"]
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from claimed import by_name, part
 from legible import faults
 from planted_staircase import (
     FEW_EPOCHS,
@@ -104,19 +105,12 @@ def planted(tmp_path_factory):
 
 
 def found(inputs, figure=fig2):
-    return {
-        claim.id.rpartition("/")[2]: claim for claim in figure.claims(figure.tables(inputs, None))
-    }
+    return by_name(figure.claims(figure.tables(inputs, None)))
 
 
 @pytest.fixture(scope="module")
 def claims_of_planted(planted):
     return found(planted)
-
-
-def part(claim, text):
-    (one,) = (part for part in claim.parts if text in part.label)
-    return one
 
 
 def answers(claim, text):
@@ -175,8 +169,7 @@ def test_lines_that_are_planted_wrong_fail(tmp_path):
 
 
 def test_losses_on_other_tokens_are_not_compared(tmp_path):
-    half = {"two": (2, LINES[2], 1.51, HELD_OUT // 2)}
-    claims = found(make(tmp_path, lines=half)).values()
+    claims = found(make(tmp_path, lines={"two": (2, LINES[2], 1.51, HELD_OUT // 2)})).values()
     assert {claim.verdict for claim in claims} == {"not-run"}
     assert all("20480 and 40960 held-out tokens" in claim.because for claim in claims)
 
@@ -328,8 +321,7 @@ def test_a_diverged_run_is_a_cross_and_not_an_error(planted, tmp_path):
     runs = [trained("n3", 5, path) if run.seed == 5 else run for run in deepest.runs]
     networks = [*planted.networks[:-1], deepest.model_copy(update={"runs": runs})]
     made = fig2.tables(planted.model_copy(update={"networks": networks}), None)
-    crosses = [line for line in fig2.draw(made).axes[1].lines if line.get_marker() == "x"]
-    assert len(crosses) == 1
+    assert len([line for line in fig2.draw(made).axes[1].lines if line.get_marker() == "x"]) == 1
     (row,) = made.drawn.query("panel == 'b' and y == inf").itertuples()
     assert (row.series, row.seed) == ("n = 3", "5")
     # One run whose checkpoints are three epochs apart leaves the plateaus of all open.

@@ -6,6 +6,7 @@ import numpy as np
 import planted_runs
 import planted_truths
 import pytest
+from claimed import by_name, part
 from planted_truths import CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
@@ -16,13 +17,7 @@ from manybody.papers.simplicity import truths
 
 
 def claims(**planted):
-    found = truths.claims(truths.tables_of([student(**planted)]))
-    return {claim.id.rpartition("/")[2]: claim for claim in found}
-
-
-def part(claim, *words):
-    (found,) = (part for part in claim.parts if all(word in part.label for word in words))
-    return found
+    return by_name(truths.claims(truths.tables_of([student(**planted)])))
 
 
 def reversed_times(times):

@@ -75,8 +75,7 @@ def test_the_recipe_is_the_cheapest_that_ended_as_low_as_the_best(config, model,
 def test_a_full_rank_is_left_and_no_rank_is_above_the_vocabulary(config):
     config["models"]["n2"]["rank"] = None
     assert suggested(config, "n2")["rank"] is None
-    found = advice._recipe(text(vocabulary=20), "n4", config["models"]["n4"])
-    assert found[-1].suggested <= 20
+    assert advice._recipe(text(vocabulary=20), "n4", config["models"]["n4"])[-1].suggested <= 20
 
 
 def test_twelve_recipes_were_tried_and_can_be_tried_again():

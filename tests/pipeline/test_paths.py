@@ -66,8 +66,7 @@ def test_a_spectrum_names_its_run_and_its_sequences(paths):
     assert paths.model_of("spectra", "n4", 0) == paths.model_path(
         entry["source"], entry["model"], 0
     )
-    test = paths.split_path(entry["source"], "test")
-    assert paths.split_of("spectra", "n4", "test") == test
+    assert paths.split_of("spectra", "n4", "test") == paths.split_path(entry["source"], "test")
 
 
 @pytest.mark.parametrize(

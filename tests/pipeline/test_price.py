@@ -211,8 +211,7 @@ def test_a_spectrum_costs_its_draws_at_each_checkpoint_and_its_anchored_losses_o
     anchored = spectrum_of(config(), anchored={"size": 2, "targets": 7})
     assert of("measure_spectrum", anchored, **given) == 3 * 0.25 + 0.25
     assert sorted(asked) == [7, 10, 10]
-    exact = spectrum_of(config(), kind="enumeration")
-    assert of("measure_spectrum", exact, **given) == 3 * 0.25
+    assert of("measure_spectrum", spectrum_of(config(), kind="enumeration"), **given) == 3 * 0.25
     assert asked[3:] == [16]  # half of the sequences
 
 
@@ -287,8 +286,7 @@ def test_the_table_adds_up_and_a_run_reads_the_seconds(tmp_path):
 
     known = SimpleNamespace(config={"models": {}, "clones": {}}, of=cost, start=lambda *_: START)
 
-    compute = {"nodes": [1, 2], "cores": 2, "gpus": 1}
-    said = price.write(tmp_path, jobs, known, compute, 30.0)
+    said = price.write(tmp_path, jobs, known, {"nodes": [1, 2], "cores": 2, "gpus": 1}, 30.0)
     with (tmp_path / "price.csv").open() as opened:
         rows = {row["stage"]: row for row in csv.DictReader(opened)}
     trained = rows["train_model"]

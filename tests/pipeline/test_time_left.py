@@ -176,8 +176,7 @@ def test_of_a_stage_that_never_ran_the_seconds_are_guessed(planned, jobs):
 
 
 def test_a_price_stands_in_where_nothing_ran(planned, tmp_path):
-    prices = {"tokenize/docs": 700.0, "train/a": 900.0}
-    (tmp_path / "price.json").write_text(json.dumps(prices))
+    (tmp_path / "price.json").write_text(json.dumps({"tokenize/docs": 700.0, "train/a": 900.0}))
     found = planned(tokenize_docs=10.0)
     assert found.stored == {"tokenize/docs"}  # what ran here says more
     assert found.expected["train/a"] == 900 + OVERHEAD

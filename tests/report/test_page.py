@@ -203,8 +203,7 @@ def test_a_clone_without_passages_is_known_as_well(tmp_path):
 
 def test_differences_are_keys_with_both_values():
     default = {"a": {"b": 1, "c": [1, 2]}, "d": {"e": 1}}
-    config = {"f": None, "a": {"c": [1, 3], "b": 1}}
-    assert provenance.changes(default, config) == [
+    assert provenance.changes(default, {"f": None, "a": {"c": [1, 3], "b": 1}}) == [
         ("a.c", "[1, 2]", "[1, 3]"),
         ("d", "{e: 1}", "not there"),
         ("f", "not there", "null"),

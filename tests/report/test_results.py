@@ -47,8 +47,7 @@ def test_a_field_is_a_factor_of_a_figures_table(root):
 
 
 def test_a_table_has_a_papers_records_and_links_the_picture(root):
-    found = results.filled("[[table potts]]", root).splitlines()[2:]
-    assert found == [
+    assert results.filled("[[table potts]]", root).splitlines()[2:] == [
         "| A \\| b (figure 3) | **yes** | 41.5 (36.8 to 46.3) | [fig3](gallery/potts-fig3.png) |",
         "| Rates are best (figure 2a) | not-run |  | [fig2](gallery/potts-fig2.png) |",
     ]

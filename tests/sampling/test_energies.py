@@ -279,8 +279,7 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     assert abs(law.sum() - 1) < 1e-12
     starts = torch.full((count, 4), 2)
     chains = open_chains(model, starts, "norm", "none", sampler="ancestral")
-    moves = numbers(count, 4, 1, "left-to-right", seed=1)
-    record = redraw(chains, *moves, starts.numpy(), {1})
+    record = redraw(chains, *numbers(count, 4, 1, "left-to-right", seed=1), starts.numpy(), {1})
     tokens = record.tokens[1]
     assert (tokens[:, 0] == 2).all()
     assert distance(tokens, law, 3) < 1.3 * floor(law, count)

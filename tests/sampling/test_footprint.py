@@ -30,8 +30,7 @@ def job(clone, model, source):
 def test_the_lab_s_deepest_clone_has_room_for_its_group():
     jobs = {clone["model"]: (clone, model, source) for clone, model, source in entries("lab.yaml")}
     clone, model, source = jobs["lab-n6"]
-    description = model | {key: source[key] for key in ("vocabulary", "length")}
-    built = models.build(description)
+    built = models.build(model | {key: source[key] for key in ("vocabulary", "length")})
     group = min(clone["chains"], metropolis.group_size(built, "raw"))
     shared, each = backends.bytes_needed(built, "raw")
     needed = (shared + group * each) / 1e6

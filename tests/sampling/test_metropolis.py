@@ -89,8 +89,7 @@ def numbers(chains, length, sweeps, order="permuted", seed=11):
 
 def states(model):
     """All |V|^L states, first position slowest."""
-    every = itertools.product(range(model.vocabulary), repeat=model.length)
-    return torch.tensor(list(every))
+    return torch.tensor(list(itertools.product(range(model.vocabulary), repeat=model.length)))
 
 
 @pytest.mark.long
@@ -154,8 +153,7 @@ def test_single_precision_stays_close_after_many_moves(description, kind, gauge)
         exact = naive.energy(double, chains.tokens, kind, gauge)
         plain = naive.NaiveSampler(single, chains.tokens, kind, gauge).energy()
         logits = [double(chains.tokens, torch.arange(length) == i)[:, i] for i in range(length)]
-        own = torch.stack(logits, dim=1).gather(2, chains.tokens[..., None])
-        scale = own.abs().sum(dim=(1, 2))
+        scale = torch.stack(logits, dim=1).gather(2, chains.tokens[..., None]).abs().sum(dim=(1, 2))
         deviation = ((chains.energy() - exact).abs() / scale).max()
         assert deviation <= max(1e-6, 3 * ((plain - exact).abs() / scale).max().item())
 

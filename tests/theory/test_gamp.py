@@ -100,8 +100,7 @@ def test_a_covariance_that_lost_its_sign_ends_a_run_and_is_flagged(monkeypatch):
         )
 
     monkeypatch.setattr(gamp, "jacobian", steep)
-    entry = ENTRY | {"runs": 1, "alphas": [0.6], "points": 0, "threads": 1}
-    frame, _ = gamp.compute(entry)
+    frame, _ = gamp.compute(ENTRY | {"runs": 1, "alphas": [0.6], "points": 0, "threads": 1})
     assert at(frame, "converged", "0.6").loc[0, 0] == 0
     assert list(at(frame, "M22", "0.6").index) == [0, 1, 2]
     assert np.isfinite(frame["y"]).all()
@@ -128,8 +127,7 @@ def test_prediction_of_linear_attention_is_its_state_evolution():
     q = np.array([0.4, 0.3])
     normals = gamp.sobol_normals(2**11, np.random.default_rng(0))
     found = gamp.predict(gamp.Overlaps(q, q, 1 - q), 0.6, 0.5, normals, activation="linear")
-    drawn = draws(2**11, np.random.SeedSequence(1))
-    gain = 0.6 * averages(q, Setting(0.5, "linear"), drawn).gain
+    gain = 0.6 * averages(q, Setting(0.5, "linear"), draws(2**11, np.random.SeedSequence(1))).gain
     expected = np.diag(np.linalg.solve(np.eye(2) + gain, gain))
     for value in (found.m, found.q, 1 - found.c):
         assert value == pytest.approx(expected, abs=0.03)

@@ -140,8 +140,7 @@ def test_fixed_points_of_both_layers(regulariser, expected, tails):
     places = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.96, 0.99)[: len(expected)]
     for seed in seeds(4):
         normal = draws(1024, seed)
-        start = onset(setting, normal, 0.97, weak)
-        found.append(both(places, setting, normal, start, 0, weak))
+        found.append(both(places, setting, normal, onset(setting, normal, 0.97, weak), 0, weak))
     alphas, errors = mean_error([curve.alphas[1:] for curve in found])
     share = np.array([0.015, *[0.007] * 6, 0.01])[: len(expected)]
     assert (np.abs(alphas - expected) < share * alphas + 3 * errors).all()
@@ -244,8 +243,7 @@ def test_what_did_not_converge_is_said(small, monkeypatch):
     normal = draws(64, seeds(1)[0])
     monkeypatch.setattr(se, "ITERATIONS", 1)
     assert not se.fixed_point(0.5, (0.9, 0.9), SETTING, normal).converged
-    entry = {**ENTRY, "alphas": [0.4, 1.5], "regulariser": 1e-3, "points": 64}
-    frame, _ = se.compute(entry)
+    frame, _ = se.compute({**ENTRY, "alphas": [0.4, 1.5], "regulariser": 1e-3, "points": 64})
     found = frame[frame["quantity"] == "converged"].set_index(["series", "x"])["y"]
     assert (found["informed"] == 0).all()
     assert (found["from 0"] == 1).all()
@@ -301,8 +299,7 @@ def test_state_evolution_ends_at_the_same_overlap_from_both_sides():
     curve = single_layer((0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9), SETTING, normal, 0.1855, 0)
     alphas = curve.alphas[[2, 4, 6]]
     found = se.informed(list(alphas), 1e4, SETTING, normal)
-    below = read(curve, 1, alphas)
-    for fixed, overlaps in zip(found, below.overlaps, strict=True):
+    for fixed, overlaps in zip(found, read(curve, 1, alphas).overlaps, strict=True):
         assert fixed.converged
         assert fixed.overlaps == pytest.approx(overlaps, abs=1e-3)
 

@@ -110,8 +110,7 @@ def test_either_layer_of_linear_attention_can_be_first(skip, first, exact, secon
 
 @pytest.mark.long
 def test_thresholds_are_named_after_the_layer_that_they_are_of(monkeypatch):
-    entry = {**ENTRY, "activation": "linear", "skips": [0.5, 0.8, 2.0]}
-    frame, _ = thresholds.compute(entry)
+    frame, _ = thresholds.compute({**ENTRY, "activation": "linear", "skips": [0.5, 0.8, 2.0]})
     rows = frame.set_index(["quantity", "series", "x"])["y"]
     assert rows["alpha_1", "exact", 0.5] < rows["alpha_2", "self-consistent", 0.5]
     assert rows["alpha_2", "exact", 2.0] < rows["alpha_1", "self-consistent", 2.0]

@@ -103,8 +103,7 @@ def test_a_family_is_learned_to_the_couplings_of_its_largest_likelihood(weights,
 def test_new_sequences_of_a_model_that_has_reached_its_target_are_like_the_data(tmp_path):
     model = planted()
     tokens = sample(model, 3000, 50, 1, label="")
-    start = uncoupled()
-    learned = learn(start, tokens, None, tmp_path, target=0.98, **SMALL | {"ridge": 1e-3})
+    learned = learn(uncoupled(), tokens, None, tmp_path, target=0.98, **SMALL | {"ridge": 1e-3})
     about = learned.about["boltzmann"]
     assert about["reached"], about["reason"]
     connected = []

@@ -23,8 +23,7 @@ LENGTH, COLOURS = 6, 4
 
 def tokens(count: int = 90, seed: int = 0) -> np.ndarray:
     """Ordered sequences, so that some repeat and a colour is common; one colour never occurs."""
-    rng = np.random.default_rng(seed)
-    return rng.choice(COLOURS, size=(count, LENGTH), p=[0.7, 0.2, 0.1, 0.0])
+    return np.random.default_rng(seed).choice(COLOURS, size=(count, LENGTH), p=[0.7, 0.2, 0.1, 0.0])
 
 
 def heads(number: int = 2, seed: int = 1) -> pl.Heads:
@@ -59,8 +58,7 @@ def direct(model, data: np.ndarray) -> np.ndarray:
 def test_losses_are_those_of_the_formula(model):
     data = tokens()
     expected = direct(model, data)
-    own = pl.losses(model, data)
-    np.testing.assert_allclose(own, expected.mean(axis=1), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(pl.losses(model, data), expected.mean(axis=1), rtol=0, atol=1e-13)
     total, _ = pl.loss_and_gradients(pl.Counted(data, COLOURS), model)
     assert total == pytest.approx(expected.sum(), rel=1e-13)
 

@@ -323,8 +323,7 @@ def test_manifest_says_what_was_run(finished):
     assert (about["description"], about["recipe"], about["order"]) == (FACTORED, RECIPE, 3)
     assert about["steps"] == [0, 1, 3, 12, 20, 40]
     assert json.loads(manifest.file("model.json").read_text()) == FACTORED
-    table = checkpoints.history(finished)
-    assert about["final"]["validation_loss"] == table["loss"].iloc[-1]
+    assert about["final"]["validation_loss"] == checkpoints.history(finished)["loss"].iloc[-1]
     others = {path.name for path in finished.parent.iterdir()} - set(manifest.names())
     assert others == {"manifest.json", "timing.jsonl"}
 
@@ -452,8 +451,7 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
     assert f"learning rate {rate}" in message
     assert "run/step-20.safetensors" in message
     assert not (tmp_path / "run/manifest.json").exists()
-    history = pd.read_parquet(tmp_path / "run/resume/history.parquet")
-    assert history["step"].max() == 20
+    assert pd.read_parquet(tmp_path / "run/resume/history.parquet")["step"].max() == 20
     for path in (tmp_path / "run").glob("**/*.safetensors"):
         assert all(t.double().isfinite().all() for t in checkpoints.read_tensors(path)[0].values())
 

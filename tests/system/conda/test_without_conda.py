@@ -41,8 +41,7 @@ def test_without_conda_the_error_says_what_to_do(tmp_path, commands, option):
 
 
 def test_without_the_option_no_conda_is_needed(tmp_path, commands):
-    pipeline = Pipeline(tmp_path, targets=[FIGURE], PATH=str(commands))
-    assert "compute_theory" in pipeline.counted()
+    assert "compute_theory" in Pipeline(tmp_path, targets=[FIGURE], PATH=str(commands)).counted()
 
 
 def test_every_rule_that_snakemake_runs_has_an_environment(tmp_path, monkeypatch):

@@ -33,8 +33,7 @@ print(mb.fit_couplings(tokens, len(U), iterations=5).loss)
 
 def test_needs_are_what_the_package_imports():
     files = (WORKFLOW / "src" / "manybody").rglob("*.py")
-    imported = {distribution(name) for file in files for name in names_imported(file)}
-    assert set(NEEDS) == imported
+    assert set(NEEDS) == {distribution(name) for file in files for name in names_imported(file)}
 
 
 @pytest.mark.parametrize("name", NEEDS)

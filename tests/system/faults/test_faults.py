@@ -31,8 +31,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(whole, folder):
         assert pipeline.run(check=False) != 0
         assert "No space left on device" in pipeline.output
         assert pipeline.artifacts().items() <= whole.artifacts().items()
-        bigger = ["mount", "-o", "remount,size=64m", str(folder / RESULTS)]
-        subprocess.run(bigger, check=True)
+        subprocess.run(["mount", "-o", "remount,size=64m", str(folder / RESULTS)], check=True)
         pipeline.run()
         assert pipeline.artifacts() == whole.artifacts()
         assert pipeline.leftovers() == []

@@ -60,8 +60,7 @@ def pipeline(tmp_path_factory):
         made.save_pretrained(folder / place)
     own_models.model(vocabulary=len(words)).save_pretrained(folder / "bert")
     for number, step in enumerate((1, 10, 100, 1000)):
-        model = own_models.model("gpt_neox", 320, seed=number)
-        model.save_pretrained(folder / f"runs/step-{step}")
+        own_models.model("gpt_neox", 320, seed=number).save_pretrained(folder / f"runs/step-{step}")
     shutil.copy2(folder / "runs/step-1000/model.safetensors", folder / "runs/step-100")
     made = Pipeline(folder, OVERLAY, TARGETS)
     made.run()

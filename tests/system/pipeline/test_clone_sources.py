@@ -222,8 +222,7 @@ def test_an_energy_compares_with_the_source_s_own_training_tokens(results):
 @pytest.mark.parametrize(("source", "clone"), EVERY)
 def test_the_trace_is_that_of_the_chains(results, source, clone):
     manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
-    asked = "bfloat16" if clone == "quartets-bert" else "float32"
-    assert manifest.about["precision"] == asked
+    assert manifest.about["precision"] == ("bfloat16" if clone == "quartets-bert" else "float32")
     chains = ["starts.parquet", "sweep-1.parquet", "sweep-3.parquet"]
     assert manifest.names() == ["samples.md", *chains, "trace.parquet"]
     trace = parquet.read_table(manifest.file("trace.parquet")).to_pandas()
@@ -287,5 +286,4 @@ def test_clones_of_figures_have_cards(results):
     assert bert.states[-1].loss[0] == pytest.approx(last["own"], abs=1e-5)
     assert bert.text.loss[0] == pytest.approx(last["original"], abs=1e-5)
     assert "too few sweeps" in family["family"].why
-    path = results / "clones/family/family/manifest.json"
-    assert family["family"].digest == sha256(path)
+    assert family["family"].digest == sha256(results / "clones/family/family/manifest.json")

@@ -105,8 +105,7 @@ def test_the_finish_time_estimated_at_a_quarter(demo, known, typical, most):
 
 def test_lines_where_there_is_no_terminal_and_the_end_of_a_log_once(tmp_path):
     pipeline = Pipeline(tmp_path, targets=["losses/tiny/seed-0.parquet"])
-    overlay = "models: {tiny: {training: {batch: 70000}}}"
-    assert pipeline.run(overlay=overlay, check=False) == 1
+    assert pipeline.run(overlay="models: {tiny: {training: {batch: 70000}}}", check=False) == 1
     assert pipeline.output.count("seed-0.log ends:\nmodels.tiny.training.batch: found 70000") == 1
     assert "\x1b" not in pipeline.output
     said = re.findall(r"^\d+ of \d+ jobs done.*$", pipeline.output, re.MULTILINE)

@@ -198,10 +198,8 @@ def test_what_a_model_says_of_itself_makes_figures_anew(smoke):
 
 def test_a_hyper_parameter_reruns_its_model_and_what_follows(smoke):
     jobs = smoke.planned("models: {n4: {training: {learning_rate: 0.002}}}")
-    trained = {job for job in jobs if job.startswith("Training")}
-    assert trained == {"Training n4 on docs, seed 0"}
-    sampled = {job for job in jobs if job.startswith("Sampling")}
-    assert sampled == {
+    assert {job for job in jobs if job.startswith("Training")} == {"Training n4 on docs, seed 0"}
+    assert {job for job in jobs if job.startswith("Sampling")} == {
         f"Sampling {clone} of docs" for clone in ("n4", "n4-early", "n4-norm", "n4-unigram")
     }
     tested = {job for job in jobs if job.startswith("Evaluating")}

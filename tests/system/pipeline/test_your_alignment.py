@@ -88,8 +88,7 @@ def test_an_rna_family_without_and_with_a_structure(tmp_path):
     (tmp_path / "family.fasta").write_text(family())
     output = follow(tmp_path, COMMANDS[0])
     results = tmp_path / "family-family"
-    rows = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
-    named = re.findall(r"`(\w+\.\w+)`", " ".join(rows))
+    named = re.findall(r"`(\w+\.\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)))
     assert len(named) == 8
     assert all((results / name).is_file() for name in named)
     listed = pd.read_csv(results / "contacts.csv")

@@ -460,8 +460,7 @@ def sample_clones(
     with torch.no_grad():
         chains = open_chains(model, torch.from_numpy(initial).to(device), energy)
         for first in range(1, sweeps + 1, INTERVAL):
-            numbers = range(first, min(first + INTERVAL, sweeps + 1))
-            advance(chains, *draws.sweeps(numbers), initial)
+            advance(chains, *draws.sweeps(range(first, min(first + INTERVAL, sweeps + 1))), initial)
             chains.rebuild()
     found: NDArray[np.int64] = chains.tokens.cpu().numpy()
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
 ROOTS = {"manybody": SOURCES, "benchmarks": SOURCES.parent}  # package -> the folder it lies in
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # They make no numbers.
 SILENT = {"manybody.io.logs", "manybody.io.progress", "manybody.io.store"}
 
@@ -65,9 +66,8 @@ def _read(path: Path) -> tuple[list[str], str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names.append(node.module)
             names += [f"{node.module}.{alias.name}" for alias in node.names]
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(body[0]):
-            node.body = body[1:] or [ast.Pass()]
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     ours = [name for name in names if name.split(".")[0] in ROOTS and _file(name).is_file()]
     parents = {
         ".".join(name.split(".")[:depth])
@@ -75,11 +75,3 @@ def _read(path: Path) -> tuple[list[str], str]:
         for depth in range(1, name.count(".") + 1)
     }
     return sorted({*ours, *parents}), ast.dump(tree)
-
-
-def _is_docstring(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )

@@ -261,14 +261,9 @@ def distance(value: dict, known: list[str], required: list[str]) -> int:
     return 3 * len(given - set(known)) + 2 * len(set(required) - set(value))
 
 
-def inside(path: str, value) -> Iterator[tuple[str, Any]]:
-    """`value` and all that lies in it, each with the path that leads there."""
-    for where, found, _ in nested(path, value):
-        yield where, found
-
-
 def nested(path: str, value, around: tuple[Block, ...] = ()) -> Iterator[tuple[str, Any, tuple]]:
-    """The same with the blocks that each lies in, the innermost first; a block lies in itself."""
+    """`value` and all that lies in it, each with the path that leads there, and the blocks that it
+    lies in, the innermost first; a block lies in itself."""
     if isinstance(value, Block):
         around = (value, *around)
     yield path, value, around

@@ -161,8 +161,7 @@ def unused(results: Path) -> list[Path]:
     found = []
     for made in sorted((results / "store").rglob(MADE)):
         artifact = results / made.parent.parent.relative_to(results / "store")
-        stored = made.parent / artifact.name
-        if not artifact.is_file() or sha256(artifact) != sha256(stored):
+        if not artifact.is_file() or sha256(artifact) != sha256(made.parent / artifact.name):
             found.append(made.parent)
     return found
 

@@ -257,8 +257,7 @@ def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.Dat
         )
         at = "" if step is None else f" at step {step}"
         raise KeyError(f"no losses on {target!r}{at}; {known}")
-    sums = ["loss_sum", "correct", "predictions"]
-    return rows.groupby("sequence", sort=True)[sums].sum()
+    return rows.groupby("sequence", sort=True)[["loss_sum", "correct", "predictions"]].sum()
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
@@ -340,7 +339,7 @@ def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
     return Manifest.read(path, "clones").file(name), None
 
 
-def write_csv(table: pd.DataFrame, path: str | Path) -> None:
-    """Writes a table with fixed number formats, atomically."""
+def write_csv(table: pd.DataFrame, path: str | Path, digits: str | None = "%.7g") -> None:
+    """Writes a table with fixed number formats, those of `digits` or all of them, atomically."""
     with atomic(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")
+        table.to_csv(temporary, index=False, float_format=digits, lineterminator="\n")

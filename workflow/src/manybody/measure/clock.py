@@ -145,8 +145,7 @@ def student_logs(model, tokens: np.ndarray) -> np.ndarray:
                 logits, sites = model(part[:, :-1]), slice(1, None)
             else:
                 logits, sites = model.head(model.all_masked_features(part)), slice(None)
-            logs = torch.log_softmax(logits.double(), dim=-1).numpy()
-            found[start : start + size, sites] = logs
+            found[start : start + size, sites] = torch.log_softmax(logits.double(), dim=-1).numpy()
     return found
 
 

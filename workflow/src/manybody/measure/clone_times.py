@@ -93,5 +93,4 @@ def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _time(steps: pd.Index, losses: Sequence[float]) -> float:
-    below = np.minimum(losses, math.log(2))
-    return float(log_times(steps.to_numpy(), below, SATURATION[0])[0])
+    return float(log_times(steps.to_numpy(), np.minimum(losses, math.log(2)), SATURATION[0])[0])

@@ -20,10 +20,9 @@ import pyarrow as pa
 from manybody import models
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.io import parquet
-from manybody.io.atomic import atomic
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.io.tables import Table
+from manybody.io.tables import Table, write_csv
 from manybody.io.tensor_files import read_tensor
 
 CONTACTS = Table(
@@ -151,8 +150,7 @@ def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
     for place, column in enumerate(("i", "j")):
         ranked.insert(2 + place, f"site_{column}", names[ranked[column] - 1])
     ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
-    with atomic(path) as temporary:
-        ranked.to_csv(temporary, index=False)
+    write_csv(ranked, path, digits=None)
 
 
 def as_matrix(frame: pd.DataFrame, column: str, length: int) -> np.ndarray:

@@ -27,7 +27,6 @@ from manybody.data.pair_formats import (
 from manybody.data.pair_model import PairModel
 from manybody.io.atomic import (
     ArtifactError,
-    atomic,
     read_json,
     sha256,
     to_json,
@@ -38,6 +37,7 @@ from manybody.io.code_digest import code_digest
 from manybody.io.logs import tell
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
+from manybody.io.tables import write_csv
 from manybody.measure import contacts, known_contacts, mutations
 from manybody.training import pair_fit
 
@@ -403,8 +403,7 @@ def write_tables(found: Found, folder: str | Path, formats: bool = False) -> Non
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
     frame = pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
     contacts.write_list(folder / "contacts.csv", frame, names_of(found))
-    with atomic(folder / "precision.csv") as temporary:
-        found.precision.to_csv(temporary, index=False)
+    write_csv(found.precision, folder / "precision.csv", digits=None)
     write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)
     rows = zip(family.names, mutations.letters_of(family.tokens, family.about), strict=True)
     write_text(folder / "family.fasta", "".join(f">{name}\n{row}\n" for name, row in rows))

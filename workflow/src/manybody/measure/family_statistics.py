@@ -55,8 +55,10 @@ def generate(
     for after in (2**power for power in range(sweeps.bit_length())):
         chains.move(tables, after - done, threads)
         done = after
-        for series, before in (("own", tokens), ("other", np.roll(tokens, 1, axis=0))):
-            parts.append(_points("mixing", series, [after], [(chains.tokens == before).mean()]))
+        parts += [
+            _points("mixing", series, [after], [(chains.tokens == before).mean()])
+            for series, before in (("own", tokens), ("other", np.roll(tokens, 1, axis=0)))
+        ]
     return tokens, pd.concat(parts, ignore_index=True)
 
 

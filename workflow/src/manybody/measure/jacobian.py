@@ -216,14 +216,13 @@ def beyond_pairs(
     needs three residues or more, the target among them."""
     mu = np.zeros(model.vocabulary)
     mu[residues] = np.bincount(tokens[sites], minlength=model.vocabulary)[residues] + 0.5
-    others = tuple(np.flatnonzero(mu == 0).tolist())
     found = spectrum(
         model,
         np.tile(tokens, (2 * BLOCKS, 1)),
         mu=mu / mu.sum(),
         orders=2,
         law="unigram",
-        special=others,
+        special=tuple(np.flatnonzero(mu == 0).tolist()),
         forwards=forwards,
         progress=progress,
     ).table

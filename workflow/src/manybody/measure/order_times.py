@@ -140,8 +140,7 @@ def fitted(
     cell_of_student, student = cell_of[first], student[order]
     design = np.column_stack([np.eye(len(cells))[cell_of], *columns.values()])[order]
     y = np.log(times["time"].to_numpy(float))[order]
-    censored = ~times["reached"].to_numpy(bool)[order]
-    likelihood = _Likelihood(design, y, censored, student)
+    likelihood = _Likelihood(design, y, ~times["reached"].to_numpy(bool)[order], student)
     best = likelihood.maximum(np.ones(len(first)), None)
     random, draws = np.random.default_rng(SEED), []
     members = [np.flatnonzero(cell_of_student == place) for place in range(len(cells))]

@@ -124,7 +124,6 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
     """The results of one checkpoint, from the draws in `path` on if they are of this job."""
     rows = tables.SPECTRUM.kept(path, {"job": job})
     kept = _Kept(path, job, progress)
-    largest = "degree" if entry.get("bounded") else "orders"
     done = spectrum.spectrum(
         model,
         tokens,
@@ -137,7 +136,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         first=entry["first"],
         higher=entry["higher"],
         forwards=entry["forwards"],
-        **{largest: entry["orders"]},
+        **{"degree" if entry.get("bounded") else "orders": entry["orders"]},
     )
     tables.SPECTRUM.write(path, done.rows, {"job": job})
     kept.update(entry["forwards"] - kept.done, before=rows is not None)
@@ -320,14 +319,12 @@ def anchored_loss(
         at = np.array([[target]])
         asked = draws.targets if draws.model.causal else at[0]
         _, differ = draws.context(np.array([block]), at)
-        chance = flips.chances(differ, at, draws.profile)[:, 0]
-        chosen = flips.draw_set(chance, size, rng)[0]
+        chosen = flips.draw_set(flips.chances(differ, at, draws.profile)[:, 0], size, rng)[0]
         place, sums = int(np.flatnonzero(asked == target)[0]), 0
         ends = draws.s[block], draws.r[block]
         for flipped, logits in flips.cube(draws.model, *ends, chosen, asked):
             own = logits[:, place].cpu()
-            of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
-            sums = sums + of_count @ own
+            sums = sums + torch.from_numpy(np.eye(size + 1)[:, flipped]) @ own
         cut = (kernel @ sums / 2**size).cumsum(0).numpy()
         losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
     of_blocks, every = Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0

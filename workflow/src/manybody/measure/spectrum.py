@@ -312,8 +312,7 @@ class Draws:
             for order in range(self.s.shape[1]):
                 binomials = [comb(d, order) - (order == 0) * (d == 0) for d in range(len(weights))]
                 given = asked[None], order, span, counts, np.array([1 / len(targets)])
-                values = (np.array(binomials) @ weights)[None]
-                found.append(self._rows(kept, block, *given, values))
+                found.append(self._rows(kept, block, *given, (np.array(binomials) @ weights)[None]))
         return found
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

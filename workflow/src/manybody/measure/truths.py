@@ -70,5 +70,4 @@ def of_marginals(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
     with np.errstate(divide="ignore"):
         loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
-    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
-    return mean(each)[:2]
+    return mean(np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0))[:2]

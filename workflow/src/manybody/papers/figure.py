@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from manybody.io.options import Block, Reference, inside, refers
+from manybody.io.options import Block, Reference, nested, refers
 
 Adopting = refers("models", wanted="with parameters: source", fits=lambda model, _: model.adopts)
 FILES = 3  # that are named of a corpus of many
@@ -30,7 +30,7 @@ class Figure(Block):
         Of its evaluations the targets that the block names, or all where it names none; clones that
         it names themselves, after its `sweep`, or after their last.
         """
-        names = [name for _, name in inside("", self) if isinstance(name, Reference)]
+        names = [name for _, name, _ in nested("", self) if isinstance(name, Reference)]
         found = [
             [str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"]))]
             for name in names

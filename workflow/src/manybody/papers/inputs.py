@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import PrivateAttr, create_model
 
-from manybody.io.options import Block, inside
+from manybody.io.options import Block, nested
 
 
 class Key(Block):
@@ -96,7 +96,7 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
 
 def _keys(inputs: Inputs) -> list[Key]:
     """All keys in inputs, lists and mappings, in the order of the fields."""
-    return [part for _, part in inside("", inputs) if isinstance(part, Key)]
+    return [part for _, part, _ in nested("", inputs) if isinstance(part, Key)]
 
 
 def runs_of(

@@ -98,7 +98,6 @@ def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) ->
     for text, value, colour in sorted(labels, key=lambda label: label[1]):
         height = (place(value) - low) / (high - low)
         lowest = max(height, lowest + apart)
-        line = dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0)
         axes.annotate(
             text,
             xy=(1.0, height),
@@ -107,7 +106,7 @@ def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) ->
             textcoords="axes fraction",
             va="center",
             fontsize=SMALL,
-            arrowprops=line,
+            arrowprops=dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0),
             annotation_clip=False,
         )
 

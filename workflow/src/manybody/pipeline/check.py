@@ -229,8 +229,7 @@ def _name_problems(config: dict) -> Iterator[str]:
 
 
 def _key_problems(path: str, node) -> Iterator[str]:
-    parts = node.items() if isinstance(node, dict) else enumerate(node)
-    for step, value in parts:
+    for step, value in node.items() if isinstance(node, dict) else enumerate(node):
         if isinstance(node, dict) and not isinstance(step, str):
             yield (
                 f"{path or 'config'}: found the key {shown(step)}, a {type(step).__name__}; "

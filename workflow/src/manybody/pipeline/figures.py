@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from manybody.io.atomic import sha256, to_json
-from manybody.io.options import inside
+from manybody.io.options import nested
 from manybody.papers import figure_module, inputs as needed
 from manybody.papers.figure import own_texts
 from manybody.papers.inputs import Inputs, Key, distinct
@@ -69,8 +69,7 @@ class Figures:
     def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
         """Keys of one kind that figures, by default all of the config, ask for, each once."""
         found = [one for name in names or self.names() for one in distinct(self.asked(*name))]
-        unique = {one.model_dump_json(): one for one in found if isinstance(one, kind)}
-        return list(unique.values())
+        return list({one.model_dump_json(): one for one in found if isinstance(one, kind)}.values())
 
     def clones(self, names: list[Name] | None = None) -> list[str]:
         return [one.clone for one in self.keys(needed.Clone, names)]
@@ -94,11 +93,11 @@ class Figures:
     def caption(self, paper: str, figure: str) -> str:
         """The caption of a figure, in reStructuredText, with the user's files it is made from."""
         module = figure_module(paper, figure)
-        made_from = list(inside("", self.plain_inputs(paper, figure)))
+        made_from = list(nested("", self.plain_inputs(paper, figure)))
         said = "".join(
             f"\nText {name}: ``{files}``.\n"
             for name, files in own_texts(self.config).items()
-            if any(path.endswith(".corpus") and value == name for path, value in made_from)
+            if any(path.endswith(".corpus") and value == name for path, value, _ in made_from)
         )
         return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
@@ -224,12 +223,12 @@ class Figures:
 
     def advised(self, kind: str, block: str) -> dict[str, list]:
         """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
-
-        def source_of(part):
-            return self.entry(block, part[0] if kind == "runs" else part)["source"]
-
-        parts = self.runs() if kind == "runs" else self.clones()
+        named = (
+            [(run[0], run) for run in self.runs()]
+            if kind == "runs"
+            else [(clone, clone) for clone in self.clones()]
+        )
         return {
-            source: [part for part in parts if source_of(part) == source]
+            source: [part for name, part in named if self.entry(block, name)["source"] == source]
             for source in self.advised_sources()
         }

@@ -153,8 +153,5 @@ def write(
         made.to_csv(temporary, index=False, float_format="%.4g")
     write_json(results / PRICED, {k: one.seconds for k, one in found.items() if not one.unsized})
     text = (made, walls(jobs, found, compute["nodes"], compute["cores"], compute["gpus"], start))
-    return "\n".join(table(list(one.columns), one.map(_shown).values.tolist()) for one in text)
-
-
-def _shown(value) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    shown = (one.map(lambda x: f"{x:.3g}" if isinstance(x, float) else x) for one in text)
+    return "\n".join(table(list(one.columns), one.values.tolist()) for one in shown)

@@ -75,17 +75,13 @@ def seconds(call: Callable) -> float:
 
 def operations(call: Callable) -> float:
     """Multiplications and additions in the matrix products of a call."""
-    # torch does not count those of the attention that is fused for a CPU, nor of oneDNN's products
-    counts = dict.fromkeys(PRODUCTS, _product_operations)
+    # torch does not count those of the attention that is fused for a CPU, nor of oneDNN's products,
+    # which are known from the shapes of their factors.
+    counts = dict.fromkeys(PRODUCTS, lambda rows, weight, *_, **__: 2 * math.prod(rows) * weight[0])
     counter = FlopCounterMode(display=False, custom_mapping=counts)
     with sdpa_kernel(SDPBackend.MATH), counter as counted:
         call()
     return float(counted.get_total_flops())
-
-
-def _product_operations(rows: tuple, weight: tuple, *_, **__) -> int:
-    """Operations of a product, from the shapes of its factors."""
-    return 2 * math.prod(rows) * weight[0]
 
 
 def up_to(count: int, ready: Callable, cost: Callable = seconds) -> float:

@@ -56,8 +56,7 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
     """
     if "vocabulary" not in source or "length" not in source:
         return FIXED
-    sizes = {key: source[key] for key in ("vocabulary", "length")}
-    about = models.about({**model, **sizes})
+    about = models.about({**model, **{key: source[key] for key in ("vocabulary", "length")}})
     if about.work_size is None:
         return FIXED
     shared, each = group_bytes(about, clone["energy"], sampler=clone.get("sampler", "mh"))

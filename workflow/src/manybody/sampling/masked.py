@@ -224,7 +224,8 @@ def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
     """w (d,) and c with mean_a h_a = w . features + c, read off the affine head."""
     weight, size = next(model.parameters()), model.feature_size
     origin = model.head(weight.new_zeros(size)).double()
-    rows = []
-    for unit in torch.eye(size, dtype=weight.dtype, device=weight.device).split(256):
-        rows.append((model.head(unit).double() - origin).mean(dim=1))
+    rows = [
+        (model.head(units).double() - origin).mean(dim=1)
+        for units in torch.eye(size, dtype=weight.dtype, device=weight.device).split(256)
+    ]
     return torch.cat(rows).to(weight.dtype), origin.mean()

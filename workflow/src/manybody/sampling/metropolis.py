@@ -18,7 +18,7 @@ from torch import Tensor
 
 from manybody.data import overlap
 from manybody.io import sequences
-from manybody.io.atomic import atomic
+from manybody.io.atomic import atomic, write_text
 from manybody.io.devices import torch_threads
 from manybody.io.lease import lease
 from manybody.io.manifest import write_manifest
@@ -176,8 +176,7 @@ def choose_initial(
         rows = np.sort(generator.choice(len(available), chains, replace=False))
         return np.asarray(available[rows], dtype=np.int64), rows.tolist()
     counts = np.bincount(np.asarray(available).reshape(-1), minlength=vocabulary)
-    size = (chains, available.shape[1])
-    return generator.choice(vocabulary, size, p=counts / counts.sum()), None
+    return generator.choice(vocabulary, (chains, available.shape[1]), p=counts / counts.sum()), None
 
 
 def sample(
@@ -367,11 +366,12 @@ class _CloneFiles:
         starts = self.about | dict(sweep=0)
         sequences.write(self.out / "starts.parquet", self.initial, self.vocabulary, starts)
         columns = trace(past.energies, past.same, past.accepted, past.changed, length)
-        self._table("trace.parquet", columns)
+        table = pa.table({name: number_column(values) for name, values in columns.items()})
+        with atomic(self.out / "trace.parquet") as temporary:
+            parquet.write_table(table, temporary, write_page_checksum=True)
         names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
         if tokenizer is not None:
-            with atomic(self.out / "samples.md") as temporary:
-                temporary.write_text(self._samples(tokenizer), encoding="utf-8")
+            write_text(self.out / "samples.md", self._samples(tokenizer))
             names.append("samples.md")
         manifest = self.out / "manifest.json"
         about = self.about | dict(sweeps=self.saves) | self._shares(self.saves[-1])
@@ -379,22 +379,16 @@ class _CloneFiles:
         self.resume.clear()
         return manifest
 
-    def _table(self, name: str, columns: dict[str, np.ndarray]) -> None:
-        table = pa.table({name: number_column(values) for name, values in columns.items()})
-        with atomic(self.out / name) as temporary:
-            parquet.write_table(table, temporary, write_page_checksum=True)
-
     def _samples(self, tokenizer) -> str:
         """A few chains as text, at the start and after each saved sweep."""
-        states = {"start": self.initial}
-        for sweep in self.saves:
-            states[f"sweep {sweep}"] = sequences.Sequences.open(self._file(sweep)).tokens
+        saved = {f"sweep {n}": sequences.Sequences.open(self._file(n)).tokens for n in self.saves}
+        states = {"start": self.initial} | saved
         lines = [f"# Clones {self.out.name}", ""]
         if "overlap" in self.about:
             lines += [overlap.sentence(self.about["overlap"]), ""]
         for chain in range(min(SHOWN, len(self.initial))):
             lines += [f"## Chain {chain}", ""]
             for name, tokens in states.items():
-                text = tokenizer.decode([int(token) for token in tokens[chain]])
+                text = tokenizer.decode(tokens[chain].tolist())
                 lines += [f"**{name}**", "", *(f"> {line}" for line in text.split("\n")), ""]
         return "\n".join(lines)

@@ -235,8 +235,7 @@ def linear_growth(
 ) -> np.ndarray:
     """|B|(t) (T,) by the linear law (14), from B (L, L) at t = 0."""
     rates, U = growth_rates(data, decay)
-    amplitudes = (B @ U) * np.exp(times[:, None, None] * rates)
-    return np.linalg.norm(amplitudes, axis=(1, 2))
+    return np.linalg.norm((B @ U) * np.exp(times[:, None, None] * rates), axis=(1, 2))
 
 
 def symmetric_spectrum(data: Moments) -> np.ndarray:
@@ -329,9 +328,11 @@ def _gaussian_flows(
     for name, rate in (("mode", 0.0), ("mode with decay", decay)):
         exact = modes(data, closed_form(data, start, times, rate))
         found = modes(data, flow(data, start, 0 * direction, times, rate).a)
-        for mode in range(data.length):
-            for title, curves in ((name, found), (f"{name} (13)", exact)):
-                parts.append(rows(title, str(mode + 1), times, curves[:, mode]))
+        parts += [
+            rows(title, str(mode + 1), times, curves[:, mode])
+            for mode in range(data.length)
+            for title, curves in ((name, found), (f"{name} (13)", exact))
+        ]
     exact = closed_form(data, start, times)
 
     def deviation(path):
@@ -362,13 +363,12 @@ def _case(
     room = np.log(LINEAR / np.linalg.norm(B)) if top > 0 else FADED
     early = np.linspace(0.0, times[-1] if top == 0 else min(times[-1], room / abs(top)), 11)
     linear = np.abs(flow(data, a, B, early, decay).B[:, row] @ U[:, mode])
-    ranks = range(1, rates.size + 1)
     return [
         rows("growth", name, times, path.norms),
         rows("linear law", name, times, law),
         rows("fastest mode", name, early, linear),
         rows("loss", name, times, path.losses(data, decay)),
         rows("best linear", name, [0], [loss(data, a, 0 * B, decay)]),
-        rows("rate", name, ranks, np.sort(rates.ravel())),
+        rows("rate", name, range(1, rates.size + 1), np.sort(rates.ravel())),
         rows("symmetric", name, range(1, data.length + 1), symmetric_spectrum(data)),
     ]

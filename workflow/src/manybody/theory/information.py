@@ -29,8 +29,7 @@ def information_by_order(law, most: int | None = None) -> dict[int, float]:
 
 def _table(law) -> np.ndarray:
     shape = (law.vocabulary,) * law.length
-    states = np.indices(shape).reshape(law.length, -1).T
-    return np.exp(law.log_probability(states)).reshape(shape)
+    return np.exp(law.log_probability(np.indices(shape).reshape(law.length, -1).T)).reshape(shape)
 
 
 def _site_losses(p: np.ndarray, site: int, most: int) -> list[float]:

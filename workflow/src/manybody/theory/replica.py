@@ -247,8 +247,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     parts = []
     # One thread a realisation: the order of a library's sums may hang on its number of threads.
     with threadpool_limits(1), ThreadPoolExecutor(entry["threads"]) as pool:
-        label = f"simulate L = {length}"
-        with Progress(entry["realisations"], "realisations", label) as progress:
+        with Progress(entry["realisations"], "realisations", f"simulate L = {length}") as progress:
             seeds = stream.spawn(entry["realisations"])
             for found in pool.map(
                 lambda job: _realisation(gamma, ridge, length, counts, *job), enumerate(seeds)
@@ -257,8 +256,10 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 progress.update(1)
         simulated = np.array(counts) / length
         grid = np.union1d(np.geomspace(simulated[0] / 2, simulated[-1] * 2, POINTS), simulated)
-        for name, independent in (("conditional", False), ("independent teacher", True)):
-            parts.append(rows("curve", name, grid, closed_form(gamma, ridge, grid, independent)))
+        parts += [
+            rows("curve", name, grid, closed_form(gamma, ridge, grid, independent))
+            for name, independent in (("conditional", False), ("independent teacher", True))
+        ]
     return joined(parts, entry)
 
 

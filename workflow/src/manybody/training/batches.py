@@ -65,8 +65,7 @@ class Batches:
             copies = copies_per_sequence(length, self.masks)
             _check_copies(batch, copies, length, self.masks)
             self.sequences, self.predictions = -(-batch // copies), batch
-        divisors = {"mean": self.predictions, "sum": self.sequences}
-        self.divisor = divisors[recipe.get("loss", "mean")]
+        self.divisor = {"mean": self.predictions, "sum": self.sequences}[recipe.get("loss", "mean")]
         if self.sequences > count:
             most = count if self.masks is None else count * copies
             raise Refusal(

@@ -77,10 +77,9 @@ def train(
     """
     out = Path(out)
     settings = run_settings(about, description, recipe, seed, init_seed, stream)
-    threads = recipe.get("threads", 1)
     with (
         torch.random.fork_rng(devices=[]),
-        accelerated(device, recipe["precision"], threads) as accelerator,
+        accelerated(device, recipe["precision"], recipe.get("threads", 1)) as accelerator,
         lease(out) if accelerator.is_main_process else nullcontext(),
     ):
         run = TrainingRun(settings, data, out, accelerator, code, save_every)

@@ -308,8 +308,7 @@ class Objective:
                     family.own[site], family.weights, *words, couplings, means, logits[site],
                     self.strengths, of_couplings, of_logits, *tables,
                 )  # fmt: skip
-                found = of_couplings.reshape(rows, -1), of_logits
-                form.give(*found, site, vector, gradient, lock)
+                form.give(of_couplings.reshape(rows, -1), of_logits, site, vector, gradient, lock)
 
         each(self.threads, run, range(self.threads))
         self.loss, penalty = parts.sum(axis=0).tolist()

@@ -47,10 +47,8 @@ class Counted:
         self.total = float(sequence_weights.sum())
         self.length, self.vocabulary = tokens.shape[1], vocabulary
         self.tokens = np.ascontiguousarray(unique.T, np.int64)  # (L, U)
-        counts = np.zeros((self.length, vocabulary))
-        for site, colours in enumerate(self.tokens):
-            counts[site] = np.bincount(colours, self.sequence_weights, vocabulary)
-        common = counts.argmax(axis=1)  # each site's most frequent colour
+        counts = [np.bincount(site, self.sequence_weights, vocabulary) for site in self.tokens]
+        common = np.argmax(counts, axis=1)  # each site's most frequent colour
         # A table row for each other colour that occurs, and the rows of each sequence.
         rare = unique != common
         numbers = np.nonzero(rare)[1] * vocabulary + unique[rare]
@@ -127,11 +125,9 @@ def fit_heads(
         family = pair_fit.Family(counted.tokens.T, vocabulary, counted.sequence_weights)
         with threadpool_limits(1):  # of small products, for which threads only wait
             found, own, loss, done = pair_fit.solve_free(family, heads, ridge * size, iterations)
-        parts = [np.zeros((heads, *part.shape[1:])) for part in found]
-        for part, of_heads in zip(parts, found, strict=True):
-            part[: len(of_heads)] = of_heads
-        loss /= counted.total * length
-        return Fit(Heads(*parts, own.astype(np.float64)), float(loss), done)
+        parts = [np.pad(part, [(0, heads - len(part)), (0, 0), (0, 0)]) for part in found]
+        model = Heads(*(part.astype(np.float64) for part in (*parts, own)))
+        return Fit(model, float(loss / (counted.total * length)), done)
     rng = np.random.default_rng(seed)
     attention = init_scale[0] * rng.standard_normal((heads, length, length))
     attention[:, np.arange(length), np.arange(length)] = 0.0
@@ -140,8 +136,7 @@ def fit_heads(
     none = np.zeros((length, vocabulary))
 
     def model(vector: np.ndarray) -> Heads:
-        parts = split(vector, shapes)
-        return Heads(*parts, *([] if fields else [none]))
+        return Heads(*split(vector, shapes), *([] if fields else [none]))
 
     scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
 
@@ -189,8 +184,7 @@ def _pass(
             found if threads == 1 else np.zeros_like(found), of_attention, of_values, of_fields,
         )  # fmt: skip
 
-    edges = [length * t // threads for t in range(threads + 1)]
-    each(threads, part, pairwise(edges))
+    each(threads, part, pairwise([length * t // threads for t in range(threads + 1)]))
     total = float(sites.sum())
     if not gradients:
         return total, None

@@ -179,13 +179,12 @@ def _tested(network: Pretrained, tokens, step: int) -> dict:
     sums = sequence_sums(network, tokens, masks)
     total = int(sums.predictions.sum())
     each = sums.loss_sum / sums.predictions.clamp(min=1)
-    loss = float(sums.loss_sum.sum()) / max(total, 1)
     return {
         "step": step,
         "epoch": math.nan,
         "learning_rate": math.nan,
         "split": "validation",
-        "loss": loss,
+        "loss": float(sums.loss_sum.sum()) / max(total, 1),
         "loss_se": float(each.std() / len(each) ** 0.5),
         "accuracy": int(sums.correct.sum()) / max(total, 1),
         "tokens": total,

@@ -240,8 +240,7 @@ def compare(
         gains = losses - _errors(test, logits, form, vector)[0]
     loss, sizes = test.weights @ losses / _sites(test)[1].sum(), len(np.unique(test.clusters))
     triples = form.triples if name == "triples" else np.zeros((0, 3), np.int64)
-    found = *judge(gains, test), float(loss), name, size, triples, len(test.own), sizes
-    return Verdict(*found)
+    return Verdict(*judge(gains, test), float(loss), name, size, triples, len(test.own), sizes)
 
 
 def judge(gains: np.ndarray, part: Part) -> tuple[float, float, float, str]:

@@ -90,8 +90,7 @@ class Encoder(Model):
         for number, layer in enumerate(self.layers):
             attention, width = layer.self_attn, x.shape[-1]
             weight, bias = attention.in_proj_weight, attention.in_proj_bias
-            mixed = linear(x, weight[: 2 * width], bias[: 2 * width])
-            query, key = self._split(mixed, 2)
+            query, key = self._split(linear(x, weight[: 2 * width], bias[: 2 * width]), 2)
             scores = query @ key.mT / math.sqrt(width // self.heads)
             maps.append(scores.softmax(-1).mean(1))
             if number < len(self.layers) - 1:

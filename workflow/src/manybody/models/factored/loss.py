@@ -42,8 +42,7 @@ def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tup
     products of a small model. The weights must be parameters.
     """
     attention, values = list(attention), list(values)  # a list of parameters is slow to read
-    arrays = _arrays(tokens, attention, values, bias)
-    loss, correct, of_sum = all_masked(*arrays, None, True)
+    loss, correct, of_sum = all_masked(*_arrays(tokens, attention, values, bias), None, True)
     with np.errstate(over="ignore", invalid="ignore"):
         of_attention, of_values, of_bias = (part * part.dtype.type(weight) for part in of_sum)
     for parameter, part in zip([*attention, *values], [*of_attention, *of_values], strict=True):

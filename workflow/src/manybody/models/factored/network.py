@@ -159,10 +159,11 @@ class Factored(Model):
         """A, as it is used, and V of each layer; `ValueError` for several heads."""
         if self.heads > 1:
             raise ValueError(f"{self.heads} heads have no one map; score their contacts instead")
-        found = []
-        for layer in range(self.layers):
-            found += [("A", layer + 1, self.mixing(layer)), ("V", layer + 1, self.values(layer))]
-        return found
+        return [
+            (name, layer + 1, matrix(layer))
+            for layer in range(self.layers)
+            for name, matrix in (("A", self.mixing), ("V", self.values))
+        ]
 
     def pair_parts(self) -> tuple[Tensor, Tensor, Tensor] | None:
         if self.layers > 1 or self.variant != "exact":

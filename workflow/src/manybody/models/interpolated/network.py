@@ -86,8 +86,7 @@ class Interpolated(Model):
         A one-hot picks an entry of W u_k instead of being multiplied.
         """
         a, length = self.a, self.length
-        places = torch.arange(length, device=tokens.device)
-        masked = positions[..., None] == places
+        masked = positions[..., None] == torch.arange(length, device=tokens.device)
         asked = torch.eye(length, self.size, dtype=self.scores.dtype, device=tokens.device)
         if self.mask is not None:
             asked = asked + a * self.mask

@@ -88,10 +88,9 @@ def largest_difference(
     Places without a value, and those in `failed`, where an iteration did not converge, are left
     out.
     """
-    left_out = is_in(list(found), failed)
     apart = {
         x: value._replace(value=value.value - expected[x])
-        for (x, value), out in zip(found.items(), left_out, strict=True)
+        for (x, value), out in zip(found.items(), is_in(list(found), failed), strict=True)
         if value is not None and not out
     }
     if not apart:

@@ -210,8 +210,7 @@ def draw(tables: style.Tables):
     figure = style.new(2, 5.0)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
     panels = {"a": _draw_overlaps, "b": _draw_errors, "c": _draw_thresholds}
-    places = figure.subplot_mosaic("ab\nac", width_ratios=(1.2, 1))
-    for letter, axes in places.items():
+    for letter, axes in figure.subplot_mosaic("ab\nac", width_ratios=(1.2, 1)).items():
         panels[letter](axes, tables)
         curves.mark_failures(axes, tables.drawn, letter)
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")

@@ -171,13 +171,16 @@ def _contact_rows(
     marks = _marks(truth)
     i, j = np.nonzero(np.isfinite(marks))
     names = [f"contact of site {site}" for site in i + 1]
-    parts = [style.points("a", names, seed, j + 1, marks[i, j])]
     best = contacts.best_pairs(scores, separation, truth.known)
     first, second = (sites[:asked] for sites in best)
     hits = truth.contacts[first, second]
-    for name, of in zip(BEST, (hits, ~hits), strict=True):
-        parts.append(style.points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1))
-    return parts
+    return [
+        style.points("a", names, seed, j + 1, marks[i, j]),
+        *(
+            style.points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1)
+            for name, of in zip(BEST, (hits, ~hits), strict=True)
+        ),
+    ]
 
 
 def _marks(truth: contacts.Truth) -> np.ndarray:

@@ -124,8 +124,10 @@ def _losses(data: runs.Data) -> list[pd.DataFrame]:
     for entry in data.architectures:
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
         found.append(_mean("a", entry.label, curves, data.optimum.end))
-        for seed, curve in zip(entry.runs, curves, strict=True):
-            found.append(style.points("loss", entry.label, seed, curve.index, curve))
+        found += [
+            style.points("loss", entry.label, seed, curve.index, curve)
+            for seed, curve in zip(entry.runs, curves, strict=True)
+        ]
     optimum = data.optimum.curve.iloc[-1]
     found.append(
         style.points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"])
@@ -280,8 +282,7 @@ def _draw_maps(part, tables: Tables) -> None:
         image = axes.imshow(matrix, **looks)
         axes.set(xticks=sites, yticks=sites, facecolor="0.85")
         axes.tick_params(labelsize=6)
-        name = label.replace(", ", "\n")
-        axes.set_title(f"{name}\n{words}", fontsize=style.SMALL)
+        axes.set_title(label.replace(", ", "\n") + f"\n{words}", fontsize=style.SMALL)
     row[0].set_ylabel("site")
     looks = dict(shrink=0.75, aspect=14, pad=0.01, ticks=MaxNLocator(4), label="coupling")
     part.colorbar(image, ax=list(row), **looks).ax.tick_params(labelsize=6)

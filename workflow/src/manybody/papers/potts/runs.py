@@ -146,8 +146,7 @@ def _difference(label: str, lower: Entry, upper: Entry) -> records.Comparison:
 def encoders_above(data: Data) -> list[records.Comparison]:
     """Encoders less the best factored attention; fewer layers less more within one reading."""
     encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
-    factored = data.of_kind(*FACTORED)
-    best = min(factored, key=lambda entry: ends(entry.runs).mean(), default=None)
+    best = min(data.of_kind(*FACTORED), key=lambda entry: ends(entry.runs).mean(), default=None)
     pairs = [(best, entry) for entry in encoders if best is not None]
     pairs += [(many, few) for few, many in pairwise(encoders) if few.reading == many.reading]
     return [

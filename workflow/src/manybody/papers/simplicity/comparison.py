@@ -51,8 +51,7 @@ def difference(
     """d of two clones; see the module. The error of one student is that of the chains alone, and
     its interval has no end. slack: is added to the half width."""
     value, by_student, students = mean(late.times - early.times)
-    resampled = late.resampled.mean(axis=1) - early.resampled.mean(axis=1)
-    by_chain = float(resampled.std(ddof=1))
+    by_chain = float((late.resampled.mean(axis=1) - early.resampled.mean(axis=1)).std(ddof=1))
     half = slack + math.hypot(
         records.margin(by_student, students),
         records.margin(by_chain, min(late.chains, early.chains)),

@@ -24,10 +24,9 @@ class Inputs(students.StudentInputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        figures = config.get("figures", {}).get("simplicity", {})
         same = (
             name
-            for name, other in figures.items()
+            for name, other in config.get("figures", {}).get("simplicity", {}).items()
             if "late_steps" in other and other["evaluation"] == block.evaluation
         )
         return super().of(block, config, claims_reported_by=next(same, None))

@@ -112,8 +112,7 @@ def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
 
 def saturated(student: Evaluated, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
     """Saturation of the loss on a target by seed, as of `saturations`."""
-    mine = student.curves[student.curves["target"] == target]
-    return saturations(mine.groupby("seed"), share)
+    return saturations(student.curves[student.curves["target"] == target].groupby("seed"), share)
 
 
 def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from manybody import models
 from manybody.io import tables
-from manybody.io.options import Block, Reference, inside, key, numbered, refers
+from manybody.io.options import Block, Reference, key, nested, numbered, refers
 from manybody.measure import chains, intervals
 from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed
@@ -56,7 +56,7 @@ class StudentInputs(needed.Inputs):
         runs = needed.runs_of([block.evaluation], config, seeds)
         generators = needed.runs_of(block.of_generators, config, seeds)
         source = config["sources"][evaluation["source"]]
-        shown = [str(name) for _, name in inside("", block) if isinstance(name, Reference)]
+        shown = [str(name) for _, name, _ in nested("", block) if isinstance(name, Reference)]
         targets = (evaluation["targets"].get(name, {}) for name in shown)
         clone = next((target for target in targets if "clone" in target), None)
         return cls(
@@ -135,8 +135,7 @@ def read_student(
 ) -> Evaluated:
     """The student whose runs these are, all in one table of losses."""
     found = read_evaluated(runs, clones, **named)
-    losses = pd.concat([run.losses for run in found], ignore_index=True)
-    return replace(found[0], losses=losses)
+    return replace(found[0], losses=pd.concat([run.losses for run in found], ignore_index=True))
 
 
 def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:

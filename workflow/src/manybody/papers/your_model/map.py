@@ -62,8 +62,7 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Influences on the tokens of a passage."""
-    (one,) = spectra.read([inputs.spectrum])
-    return tables_of(one)
+    return tables_of(*spectra.read([inputs.spectrum]))
 
 
 def tables_of(one: Spectra) -> Tables:

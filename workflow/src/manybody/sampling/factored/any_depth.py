@@ -259,8 +259,7 @@ class Square:
 
     def _between(self, both: Tensor, delta: Tensor, masked: Tensor, vectors) -> Tensor:
         if vectors is None:
-            products = (delta[..., :, None] * both[..., None, :]).flatten(-2)
-            read = products @ self.between
+            read = (delta[..., :, None] * both[..., None, :]).flatten(-2) @ self.between
         else:
             along, across, factor = vectors
             # The matrices beta(x, .), (n, L, targets * d, d), of vectors x (n, L, d).

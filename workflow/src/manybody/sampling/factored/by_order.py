@@ -98,8 +98,7 @@ class OrderChains:
 
         self._target, self._model = coefficients(self.weights), coefficients(WEIGHTS["raw"])
         _, second, third = self.weights
-        inward = (second * with_mean, second * every, 2 * third * loop)
-        self._inward = tuple(map(given, inward))
+        self._inward = tuple(map(given, (second * with_mean, second * every, 2 * third * loop)))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
         self._g, self._rho = given(g), given(rho)
         self._inner_weights = tuple(map(self._g.dtype.type, (second, 2 * third)))
@@ -183,8 +182,7 @@ class OrderChains:
     def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
         """Sets one token of each named chain."""
         moves = (chains.numpy(), positions.numpy(), tokens.numpy())
-        caches = (self._tokens, self._w, self._s)
-        replace(*moves, *caches, *self._mixing, self._g, self._rho)
+        replace(*moves, self._tokens, self._w, self._s, *self._mixing, self._g, self._rho)
 
     def _outer(self, chains: Tensor, positions: Tensor, coefficients) -> Tensor:
         (out,) = self._rows(chains, 1)

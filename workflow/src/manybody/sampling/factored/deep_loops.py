@@ -305,8 +305,7 @@ class LoopedChains(DeepChains):
     def _products(self, chains: Tensor) -> Tensor:
         """sum_k A_jk u_jk (x) u_jk (n, L, squares d d') of the current states."""
         products = self._empty(self.inputs, len(chains))
-        given = chains, self.inputs, self.parameters.mixing[-1], products
-        squares_of(*map(Tensor.numpy, given))
+        squares_of(*map(Tensor.numpy, (chains, self.inputs, self.parameters.mixing[-1], products)))
         return products.flatten(2)
 
     def _empty(self, like: Tensor, count: int) -> Tensor:

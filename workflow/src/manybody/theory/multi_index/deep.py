@@ -315,6 +315,8 @@ def _walk_rows(
             errors[s, m] = prediction_errors(overlaps[s, m], entry["skip"], normal)
     converged = np.array([[fixed.converged for fixed in found] for found in walks])
     parts = [_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)]
-    for k, series in enumerate(("all layers", "last layer only")):
-        parts.append(_rows("error plug-in", series, alphas, errors[:, :, k]))
+    parts += [
+        _rows("error plug-in", series, alphas, errors[:, :, k])
+        for k, series in enumerate(("all layers", "last layer only"))
+    ]
     return [*parts, rows("converged", "", alphas, converged.all(axis=0))]

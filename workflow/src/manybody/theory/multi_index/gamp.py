@@ -245,12 +245,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(SETS))]
     inner = max(1, entry["threads"] // len(jobs))
     total = len(jobs) * entry["iterations"]
-    label = f"GAMP at D = {entry['dimension']}"
     # One thread a run: the order of a library's sums may hang on its number of threads.
     with (
         threadpool_limits(1, "blas"),
         ThreadPoolExecutor(entry["threads"]) as pool,
-        Progress(total, "iterations", label) as progress,
+        Progress(total, "iterations", f"GAMP at D = {entry['dimension']}") as progress,
     ):
         parts = list(pool.map(lambda job: job[0](entry, *job[1:], inner, progress.update), jobs))
     return joined([_predictions_averaged(pd.concat(parts, ignore_index=True))], entry)

@@ -148,8 +148,7 @@ def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
     zeros = zeros[:, scale > 0] / scale[scale > 0]
     if not zeros.shape[1]:
         return float(values.mean())
-    columns = np.column_stack([np.ones(len(values)), zeros, values])
-    parts = np.array_split(columns, FOLDS)
+    parts = np.array_split(np.column_stack([np.ones(len(values)), zeros, values]), FOLDS)
     squares = np.array([part.T @ part for part in parts])
     others = squares.sum(axis=0) - squares
     inverse = np.linalg.pinv(others[:, :-1, :-1], rcond=1e-12, hermitian=True)

@@ -74,8 +74,7 @@ def _run(
     tokens = generator.normal(size=(count, 2, size))
     targets = np.empty((count, 2))
     # Sums in numpy's own order, not a library's, whose order may hang on its number of threads.
-    indices = np.einsum("ki,nti->nkt", teacher, tokens) / math.sqrt(size)
-    outputs(indices, skip, targets)
+    outputs(np.einsum("ki,nti->nkt", teacher, tokens) / math.sqrt(size), skip, targets)
 
     decay, rate = entry["weight_decay"] / size, float(entry["learning_rate"])
     batches = -(-count // batch)
@@ -97,11 +96,10 @@ def _run(
         losses.append(loss / count)
         report(1, loss=losses[-1])
     first, second = np.transpose(found)
-    whole = np.arange(1, len(losses) + 1)
     return [
         rows("cosine 1", "", epochs, first, seed=run),
         rows("cosine 2", "", epochs, second, seed=run),
-        rows("loss", "train", whole, losses, seed=run),
+        rows("loss", "train", np.arange(1, len(losses) + 1), losses, seed=run),
     ]
 
 

@@ -219,8 +219,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             parts.append(rows("converged", "from 0", alphas, np.all(reached, axis=0)))
             progress.update(1)
             far = informed(list(alphas), entry["side_information"], setting, normals[0])
-            converged = [fixed.converged for fixed in far]
-            parts.append(rows("converged", "informed", alphas, converged))
+            parts.append(rows("converged", "informed", alphas, [fixed.converged for fixed in far]))
             Q = np.array([fixed.overlaps for fixed in far])
             if not regular:  # where an iteration is held both layers are known
                 Q[(Q >= 1 - FULL) & (alphas >= PERFECT)[:, None]] = 1.0
@@ -279,8 +278,10 @@ def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[pd.
                 for Q in mean_error(overlaps)[0]
             ]
             values, errors = np.moveaxis(found, 1, 0)  # (alphas, 2) each
-            for k, name in enumerate(("error plug-in", "error posterior mean")):
-                parts.append(rows(name, series, alphas, values[:, k], errors[:, k]))
+            parts += [
+                rows(name, series, alphas, values[:, k], errors[:, k])
+                for k, name in enumerate(("error plug-in", "error posterior mean"))
+            ]
     return parts
 
 

@@ -200,8 +200,7 @@ def onset(setting: Setting, normal: np.ndarray, guess: float, weak: Weak) -> tup
         return [alpha + eigenvalue, alpha]
 
     if guess < NEAR_ZERO:  # F is flat in logit Q: a bracket, whose lower end is below 0 exactly
-        ends = logit(SMALLEST), logit(FADED)
-        w = brentq(lambda w: crossing(w)[0], *ends, xtol=1e-3)
+        w = brentq(lambda w: crossing(w)[0], logit(SMALLEST), logit(FADED), xtol=1e-3)
         _, alpha = crossing(w)
     else:
         w, (_, alpha) = solve(crossing, logit(guess))
