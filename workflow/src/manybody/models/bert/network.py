@@ -111,7 +111,8 @@ class Bert(Model):
         self.check_tokens(tokens)
         length = self.length
         masks = tokens.new_full((1, length), self.vocabulary)
-        x = self._embed(torch.cat([tokens, masks]), torch.arange(length, device=tokens.device))
+        places = torch.arange(length, device=tokens.device)
+        x = self._embed(torch.cat([tokens, masks]), places)
         copies = torch.arange(len(rows), device=tokens.device) * length + positions
 
         layers = self.encoder.encoder.layer
@@ -123,7 +124,8 @@ class Bert(Model):
                 [inner.key, inner.value] if last else [inner.query, inner.key, inner.value]
             )
             weight = torch.cat([p.weight for p in projections])
-            mixed = linear(normed, weight, torch.cat([p.bias for p in projections]))
+            shift = torch.cat([p.bias for p in projections])
+            mixed = linear(normed, weight, shift)
             query = None
             if number == 0:
                 masked = normed.shape[0] - length + positions
@@ -137,8 +139,7 @@ class Bert(Model):
             elif last:
                 x = x.index_select(0, copies)
                 query = inner.query(normed.index_select(0, copies))
-            x = layer.attention.output.dense(self._attend(mixed, query)) + x
-            x = layer.output.dense(layer.intermediate(x)) + x
+            x = self._finish(layer, x, self._attend(mixed, query))
         return self.encoder.LayerNorm(x)
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
@@ -165,6 +166,11 @@ class Bert(Model):
             query = query.view(-1, heads, 1, width // heads)
         seen = functional.scaled_dot_product_attention(query, key, value)
         return seen.transpose(1, 2).reshape(-1, width)
+
+    def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
+        """The rest of a layer: attention's output projection, then the MLP, both with skips."""
+        x = layer.attention.output.dense(seen) + x
+        return layer.output.dense(layer.intermediate(x)) + x
 
 
 def rows_of_copies(
