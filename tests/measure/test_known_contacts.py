@@ -42,6 +42,7 @@ def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
         ("1,2\n1,2,3\n", "line 2: '1,2,3', expected 2 columns"),
         ("i j\n1 2\n1\n", "line 3: '1', expected 2 columns"),
         ("1 2 3 4\n", "line 1: .*, expected 2 columns"),
+        ("1;2;7,5\n", "line 1: '1;2;7,5', expected .*numbers with a decimal point"),
         ("1,2\n0,3\n", "line 2: '0,3', expected sites from 1 to L = 4"),
         ("1,2\n3,5\n", "line 2: '3,5', expected sites from 1"),
         ("1,2\n-1,3\n", "line 2: '-1,3', expected sites"),
@@ -183,12 +184,13 @@ RNA = "GGCUACGUAGCUCAGUUGGUUAGAGC"
     [
         "i,A_i,j,A_j,fn,cn\n1,a,4,E,0,1\n2,C,5,X,0,1\n",
         "i,i_id,j,j_id,fn,cn\n1,1_a,4,4_E,0,1\n2,2_C,5,5,0,1\n",
+        "i,j,aa_i,wt_j\n1,4,a,E\n2,5,C,X\n",
     ],
 )
 def test_letters_of_a_list_are_those_of_the_record(text, tmp_path):
     (tmp_path / "s").write_text(text)
     assert read_contacts(tmp_path / "s", 5, "ACdE-")[0].sum() == 4
-    with pytest.raises(SourceError, match=r"line 3: '2,.*expected in A_i or i_id the letter of"):
+    with pytest.raises(SourceError, match=r"line 3: '2,.*in A_i, i_id or the like the letter"):
         read_contacts(tmp_path / "s", 5, "AADEC")
     assert "columns?): 1; " in listed_pairs("acdEC\n1 4 0 8 .9\n", tmp_path, 5, "AADE-")[2]
 

@@ -134,17 +134,18 @@ def test_the_content_of_small_files_counts(tmp_path):
     assert digests([str(small)]) != before
 
 
-def families(path, text: str, **more) -> Families:
+def families(path, text: str, code="utf-8", **more) -> Families:
     """Those of a list with this text."""
-    path.write_text(text)
+    path.write_text(text, code)
     config = configs.load()
     config["families"]["mine"] = dict(listed=str(path), chunk=2, **more)
     return Families(Paths(config), check(config))
 
 
-def test_a_list_of_families_is_cut_into_jobs(tmp_path):
+@pytest.mark.parametrize("code", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_list_of_families_is_cut_into_jobs(code, tmp_path):
     text = f"a.fasta\ts.pdb\t\tnew.fasta\n# a remark\n\nb.fasta.gz\n{tmp_path}/c.sto\t\te.csv\n"
-    found = families(tmp_path / "listed.txt", text)
+    found = families(tmp_path / "listed.txt", text, code)
     first = dict(name="a", file="a.fasta", structure="s.pdb", effects=None, sequences="new.fasta")
     assert found.chunk("mine", 1)[0] == first
     assert [entry["name"] for entry in found.chunk("mine", 2)] == ["c"]
@@ -163,6 +164,7 @@ def test_a_list_of_families_is_cut_into_jobs(tmp_path):
     [
         ("a.fasta\nb/a.fasta\n", "a comes more than once"),
         ("a b.fasta\n", "a b has characters beside letters"),
+        (f"{__file__} s.pdb\n", "own_files.py s.pdb is no file, but its first part is .a tab"),
         ("a.fasta\t{a}.pdb\n", r"{a}.pdb has characters beside letters"),
         ("a.fasta\t\t\t\tmore\n", "a.fasta has more behind it than 3 files"),
         ("# none\n", "listed.txt names no file"),

@@ -38,7 +38,8 @@ from manybody.io.atomic import sha256
 log = logging.getLogger(__name__)
 
 GAP = 0
-GAPS = "-.~"
+GAPS = "-.~_"
+MARKED = 50  # residues that all differ from the first record's by no chance
 # What word processors and web pages make of '-', from the hyphen to the minus.
 DASHES = dict.fromkeys([*range(0x2010, 0x2016), 0x2212, 0xFE58, 0xFE63, 0xFF0D], "-")
 DASHED = re.compile(rf"^(?![>#;]).*[{''.join(map(chr, DASHES))}].*", re.MULTILINE)  # not of titles
@@ -54,7 +55,7 @@ ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp", "aa_dssp", "aa_pred", 
 BLANK = "\ufeff\n\t \x1a"  # around the text of a file, and the mark of DOS for its end
 # Lines of remarks, and numbers of positions before and behind letters, which are group 1.
 REMARKS = re.compile(
-    r"^(?:[#;].*|(?!>)(?:[ \t]*\d+[ \t]+)?(.*[A-Za-z*.~-])[ \t]+\d+[ \t]*$|[ \t]*\d+[ \t]+)",
+    r"^(?:[#;].*|(?!>)(?:[ \t]*\d+[ \t]+)?(.*[A-Za-z*.~_-])[ \t]+\d+[ \t]*$|[ \t]*\d+[ \t]+)",
     re.MULTILINE,
 )
 # Before another alignment of the same file: MMseqs2 writes NUL bytes, ColabFold lengths and counts.
@@ -71,11 +72,11 @@ BEGINS = {
     "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
     "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n\s*.*[A-Za-z]",
     "msf": r"(!!|PileUp|.*\bMSF:)",
-    "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
+    "lines": r"([A-Za-z*.~_-]+[ \t]*\n\s*)+\Z",
     "mega": r"(?i)#mega",
-    "named": r"(#.*\n\s*)*\S+([ \t]+\d+)?[ \t]+[A-Za-z*.~-]{10,}([ \t]+\d+)?[ \t]*\n",
+    "named": r"(#.*\n\s*)*\S+([ \t]+\d+)?[ \t]+[A-Za-z*.~_-]{10,}([ \t]+\d+)?[ \t]*\n",
     "fastq": r"@.*\n[A-Za-z.*-]+[ \t]*\n\+",
-    "table": r"[^\s,;]+([,;\t][^\s,;]*)+[ \t]*\n",
+    "table": r"(?![({[])[^\s,;]+([,;\t][^\s,;]*)+[ \t]*\n",
     "profile": r"(HMMER\d|HHsearch |INFERNAL\d)",
     "ensemble": r"<\w+\.\d+[ \t]*\n>",
 }
@@ -109,6 +110,7 @@ WAYS = {
     """gsub(/[ \\t\\r]/, ""); print; n -= length}}' '{1}' > '{1}.fasta', """
     "then `file: {1}.fasta` and `format: fasta` (by Bio.AlignIO from 'phylip' or "
     "'phylip-sequential' where names take ten columns)",
+    "nexus": f"{CONVERT} (where it says datatype=standard, write protein or dna there first)",
     "phylip-relaxed": f"{CONVERT} (with 'phylip' where names take ten columns)",
 }
 EXPECTED = {
@@ -187,6 +189,7 @@ def load(
     stays.check()
     rows = columns(letters, form)
     tokens, as_gaps = encode(path, names, rows, kind, confirmed)
+    _refuse_marks(path, tokens)
     named, aligned, numbers, numbered = reference(path, names, letters, form, record)
     said = [
         f"{len(tokens)} sequences of {tokens.shape[1]} columns ({form}, {kind})",
@@ -284,7 +287,7 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     found = [
         (name, row)
         for name, row in read
-        if columns([row], form)[0].strip("-~Xx?*")
+        if columns([row], form)[0].strip("-~_Xx?*")
         and not (form in ("a3m", "fasta") and name.startswith(ANNOTATION))
     ]
     if len(found) < 2:
@@ -376,6 +379,20 @@ def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
     return 1, 1, f"{said} 1: its range {first}-{last} {why}"
 
 
+def _refuse_marks(path: Path, tokens: np.ndarray) -> None:
+    """Refuses tokens (N, L) of rows that write a mark where they have the first record's residue,
+    as MEGA and IMGT do: as many residues of a family never differ from it all."""
+    first, others = tokens[0], tokens[1:]
+    residues = (others != GAP) & (first != GAP)
+    count, gaps = int(residues.sum()), int(((others == GAP) & (first != GAP)).sum())
+    if gaps and count >= MARKED and not (residues & (others == first)).any():
+        raise SourceError(
+            f"{path}: none of {count} residues is that of the first record in its column; expected "
+            f"some that are. If the {gaps} dots or dashes below its residues mean the same "
+            "residue, write every residue out in the program that made the file"
+        )
+
+
 def _doubtful_columns(rows: list[str], form: str) -> list[str]:
     """Sentences on columns that look like the inserts of A2M, where these are read as columns, and
     on dots that may stand for the residues of the first record, as MEGA writes them."""
@@ -423,8 +440,8 @@ def read_text(path: Path) -> str:
 
 def decoded(raw: bytes) -> str:
     """The text of bytes, as `read_text` has it."""
-    code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    return raw.decode(code, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = raw.decode(given.encoding(raw), errors="replace").replace("\ufeff", "")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def looks_like(text: str) -> str | None:

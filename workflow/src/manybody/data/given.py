@@ -137,6 +137,11 @@ def _no_text(path: Path) -> str:
     return what if fix == LEAVE else ""
 
 
+def encoding(start: bytes) -> str:
+    """How a text is encoded by its first bytes: UTF-16 has a mark there, UTF-8 may have one."""
+    return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
 def binary(start: bytes) -> tuple[str, str]:
     """Name of the format that begins so and is no text, and the way out, if it is known."""
     plain = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
@@ -189,7 +194,7 @@ def _check_start(path: Path, key: str) -> None:
         expected = f"the ending {ending} for such a file alone"
     if not what and ending in WRITTEN and not table(path):
         # Spreadsheets and PowerShell write a mark of which pandas has to know.
-        code = "utf-16" if _start(path, 2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        code = encoding(_start(path, 2))
         head = _start(path, 2**16).decode(code, errors="replace")
         # A list, or an object over several lines, is one document; else each line is one.
         between, lines = (

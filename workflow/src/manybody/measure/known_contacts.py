@@ -57,7 +57,7 @@ RANGES = {
 VALUES = {"d|dist|distance": "d", "(?!seq).*dist.*": "d", "p|prob|probability|contact": "p"}
 WIDTHS = (
     "2 columns (i, j) or 3 (i, j, distance), 5 of CASP's RR (i j 0 8 p), or a first line of names "
-    "with i, j and d or p"
+    "with i, j and d or p, and numbers with a decimal point"
 )
 CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary structure
 BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*")
@@ -510,8 +510,8 @@ def read_contacts(
     distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
     ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
     1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
-    names are passed over. Columns A_i and A_j, as of EVcouplings, or i_id and j_id, as of GREMLIN,
-    have the letters of the aligned `record` (L) there.
+    names are passed over. Columns of letters, A_i and A_j of EVcouplings, i_id and j_id of GREMLIN,
+    or others that end in i and j, have those of the aligned `record` (L) there.
     `SourceError` names the line that is not like this.
     """
     text = consensus_structure(Path(path)) or _text(path)
@@ -605,9 +605,9 @@ def read_contacts(
                     )
                 ]
             ),
-            f"in A_{site} or {site}_id the letter of the reference record in that column; "
-            "renumber the sites by its columns, or take the record that they are of as the "
-            "`reference`",
+            f"in A_{site}, {site}_id or the like the letter of the reference record in that "
+            "column; renumber the sites by its columns, from 1, or take the record that they are "
+            "of as the `reference`",
         )
         for site in "ij"
         if own and f"a_{site}" in names
@@ -678,6 +678,13 @@ def _named(rows: list[tuple], casp: bool, left_out: list[tuple]) -> tuple[list[t
             (name, VALUES[one]) for one in VALUES for name in first if re.fullmatch(one, name)
         )
         known = dict([*values][:1], i_id="a_i", j_id="a_j")  # of GREMLIN, as 1_M
+        below = itertools.zip_longest(*(fields for *_, fields in rows[1:]), fillvalue="")
+        known |= {  # as aa_i or wt_j, of letters alone
+            name: f"a_{name[-1]}"
+            for name, values in zip(first, below, strict=False)
+            if re.fullmatch(r"[a-z]+_?[ij]", name)
+            and all(map(re.compile("[A-Za-z]").fullmatch, values))
+        }
         return rows[1:], [known.get(name, name) for name in first]
     if "base" in (names := _layout(rows[-1:])):
         start = next(place for place in range(len(rows)) if _layout(rows[place:]) == names)

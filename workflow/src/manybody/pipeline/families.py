@@ -1,5 +1,6 @@
 """Families: the alignments of the config's lists, in chunks that are a job each."""
 
+import re
 from collections import Counter
 from functools import cache
 from itertools import zip_longest
@@ -56,9 +57,10 @@ class Families:
             path = given.named_file(listed, "listed", "a text file, an alignment a line")
         except SourceError as error:
             raise ConfigError(error.within(where)) from error
+        raw = path.read_bytes()
         rows = [
             [part.strip() for part in line.split("\t")]
-            for line in path.read_text("utf-8").splitlines()
+            for line in raw.decode(given.encoding(raw), errors="replace").splitlines()
             if line.strip() and not line.startswith("#")
         ]
         entries = [
@@ -73,8 +75,15 @@ class Families:
         twice = [one for one, count in names.items() if count > 1]
         odd = [one for one in names if not NAME.fullmatch(one)]
         braced = [path for row in rows for path in row if {"{", "}"} & {*path}]
+        joined = [
+            row[0]
+            for row in rows
+            if not (one := Path(row[0]).expanduser()).exists()
+            and Path(re.split("[ ,;]", str(one))[0]).is_file()
+        ]
         longer = [row[0] for row in rows if len(row) > len(PARTS)]
         for wrong, why in (
+            (joined, "is no file, but its first part is (a tab stands between files)"),
             (twice, "comes more than once, and families are called as their files"),
             (odd or braced, "has characters beside letters, digits, '_', '.' and '-'"),
             (longer, f"has more behind it than {len(PARTS) - 1} files"),
