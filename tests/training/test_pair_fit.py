@@ -23,7 +23,8 @@ def sequences(count: int = 40, length: int = 7, colours: int = 5, seed: int = 0)
 def by_formula(form, tokens, weights, vector) -> float:
     """The objective, one logit after the other."""
     gap, couplings = form.family.gap, form.blocks(vector)
-    means = (weights[:, None, None] * np.eye(5)[tokens]).sum(axis=0) / weights.sum()
+    every = np.eye(form.vocabulary + (gap is not None))[tokens]
+    means = (weights[:, None, None] * every).sum(axis=0) / weights.sum()
     means = means if gap is None else np.delete(means, gap, axis=1)
     fields = form.logits(vector) - np.einsum("ijab,jb->ia", couplings, means)
     total = STRENGTHS[0] * (couplings**2).sum() / 2 + STRENGTHS[1] * (fields**2).sum()
@@ -42,11 +43,14 @@ def by_formula(form, tokens, weights, vector) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("gap", [None, 0, 3])
-@pytest.mark.parametrize(("words", "heads"), [(1, None), (3, None), (3, (2,)), (3, (2, False))])
-def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads):
+@pytest.mark.parametrize(
+    ("words", "heads", "colours"),
+    [(1, None, 5), (3, None, 5), (3, (2,), 5), (3, (2, False), 5), (2, None, 30)],
+)
+def test_objective_and_slopes_are_the_formulas(monkeypatch, gap, words, heads, colours):
     tokens, weights = sequences()
     monkeypatch.setattr(pair_fit, "_cost", lambda visits, rows, size: -size if size <= words else 0)
-    family = pair_fit.Family(tokens, 5, weights, gap)
+    family = pair_fit.Family(tokens, colours, weights, gap)
     assert family.words.colours.shape[1] == words
     form = pair_fit.Heads(family, *heads) if heads else pair_fit.Pairs(family)
     objective = pair_fit.Objective(form, STRENGTHS)
@@ -217,3 +221,10 @@ def test_the_error_of_planted_couplings_is_near_the_least_possible():
         error += ((part - own) ** 2).sum() - (part**2).sum()
     ratio = math.sqrt(error * count / bound)
     assert 0.9 < ratio < 1.2
+
+
+def test_words_are_short_where_their_tables_would_outgrow_the_cache(monkeypatch):
+    tokens, _ = sequences(400)
+    assert pair_fit.Family(tokens, 5).words.colours.shape[1] > 1
+    monkeypatch.setattr(pair_fit, "CACHE", 1)
+    assert pair_fit.Family(tokens, 5).words.colours.shape[1] == 1
