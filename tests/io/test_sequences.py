@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given, settings, strategies as st
 
 from manybody.io import parquet, quick_start, sequences
@@ -139,6 +140,8 @@ def test_metadata_is_one_document_under_one_key(path):
     ("tokens", "reason"),
     [
         ([[1, 2], [3]], "different lengths"),
+        (np.ma.masked_equal([[1, 2]], 2), "found places that are masked"),
+        (torch.ones((1, 2), requires_grad=True), "numpy cannot read: Can't call numpy"),
         ([1, 2, 3], r"found shape \(3,\); expected \(N, L\)"),
         ([[0.5, 1.0]], "found float64; expected integers"),
         ([[1, None]], "found object; expected integers"),

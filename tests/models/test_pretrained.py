@@ -637,6 +637,8 @@ def named(folder, *names):
         ("checkpoint-100-merged", "checkpoint-2000_hf", 2000),
         ("ep0-ba100", "ep12-ba2000", 2000),
         ("chck_100", "chck_2M", 2_000_000),
+        ("checkpoint-100-epoch-1", "checkpoint-2000", 2000),
+        ("100-steps", "2000-steps", 2000),
     ],
 )
 def test_names_of_one_run_may_count_epochs_thousands_and_millions(tmp_path, first, second, step):

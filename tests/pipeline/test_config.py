@@ -83,7 +83,7 @@ def test_a_quick_look_scales_all_that_an_own_text_runs():
         ("models.n2.training.stepps", 3, ["models.n2.training.stepps", "did you mean steps"]),
         ("sourcs", {}, ["sourcs", "did you mean sources"]),
         ("models.n2.layers", "two", ["models.n2.layers", "'two'", "integer"]),
-        ("results", "results/mine/", ["results", "'results/mine/'"]),
+        ("results", "results/mine/", ["'results/mine/'; expected a string of letters, digits"]),
         ("results", "results//mine", ["results", "'results//mine'"]),
         ("models.n2.training.learning_rate", -1, ["models.n2.training.learning_rate", "-1"]),
         ("models.bert.heads", 5, ["models.bert.heads", "5", "width 64"]),

@@ -5,12 +5,14 @@ import sys
 
 import own_models
 import pytest
+from safetensors.torch import load_file, save_file
 
 from manybody import command
 from manybody.io.progress import Progress
 from manybody.measure import flips, spectra
 from manybody.papers import style
 
+WEIGHTS = "bert/model.safetensors"
 FEW = ["--length", "12", "--orders", "2", "--forwards", "1500"]
 
 
@@ -48,12 +50,24 @@ CASES = {
         lambda f: (f / "bert/config.json").write_text("[1, 2]"),
         "config.json has no keys, but [1, 2]; expected it as save_pretrained writes it",
     ),
+    "weights of zeros": (
+        lambda f: save_file(
+            {name: 0 * part for name, part in load_file(f / WEIGHTS).items()}, f / WEIGHTS
+        ),
+        "found bert, whose logits are the same whatever the context",
+    ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
     "HTML": (
         lambda f: (f / "letters.txt").write_text("\ufeff\n<!DOCTYPE HTML PUBLIC 'x'>\n<p>a\n" * 99),
         "an HTML document",
     ),
 }
+
+
+def test_the_example_does_not_write_over_a_folder(tmp_path, capsys):
+    assert command.main(["example", str(tmp_path)]) == 1
+    said = f"FOLDER: found {tmp_path}, which is there already; expected a new folder"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -56,8 +56,8 @@ REFUSED = {
     "energies own/family.fasta effects.csv": "own/family.fasta cannot be read as a file of "
     "CCMpred: found '>s0\\nAC-GU",
     "energies own bare.fasta": "bare.fasta: without residues are b, c, 2 of 3 sequences; expected",
-    "energies own new.nex": "'new.nex.fasta', 'fasta')\", then give new.nex.fasta\n",
-    "family new.nex": "then give new.nex.fasta and `--format fasta`\n",
+    "energies own new.nex": "'new.nex.fasta', 'fasta')\", then give new.nex.fasta (where",
+    "family new.nex": "then give new.nex.fasta and `--format fasta` (where",
     "generate own/family.fasta": "`manybody family own/family.fasta` makes the folder to give",
     "mutations own --out effects.csv/m": "--out: found effects.csv, which is a file",
     "family own/family.fasta --alphabet rna --out effects.csv": "found effects.csv, which is a",

@@ -515,6 +515,11 @@ def add_example(commands) -> None:
 
 def example(folder: Path) -> None:
     """Copies the example files to a folder; an `OSError` says that it is there."""
+    if folder.exists():
+        raise FileExistsError(
+            f"FOLDER: found {folder}, which is there already; expected a new folder; use what is "
+            f"in it, or write to another: manybody example {shlex.quote(f'{folder}-2')}"
+        )
     shutil.copytree(Path(__file__).with_name("example"), folder)
     quoted = shlex.quote(str(folder))
     print(

@@ -161,8 +161,9 @@ def read_alignment(
     path = Path(path).expanduser()
     form = format or alignment.format_of(path)
     names, rows = alignment.read(path, form)
-    kind = alphabet or alignment.alphabet_of(path, form)
-    tokens, _ = alignment.encode(path, names, rows, kind, alphabet_confirmed)
+    tokens, _ = alignment.encode(
+        path, names, rows, alphabet or alignment.alphabet_of(path, form), alphabet_confirmed
+    )
     return names, tokens
 
 

@@ -12,6 +12,11 @@ from pydantic import BaseModel, ValidationError
 from manybody.io.options import distance
 
 LONGEST = 80  # characters of a value that are shown
+PATTERNS = {  # of the schema, in words
+    "^/?[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$": "of letters, digits and any of _ . - with / between "
+    "two names or first alone",
+    "^[A-Za-z0-9_.-]+$": "of letters, digits and any of _ . - alone",
+}
 
 
 def nearest(key: str, allowed: list[str]) -> str:
@@ -109,8 +114,10 @@ def _wrong(path: tuple, kind: str, model: type[BaseModel], config) -> str:
     about = f" ({about})" if about else ""
     note = "" if number is None else ", which YAML reads as text"
     what = "missing" if kind == "missing" else f"found {shown(value)}{note}"
-    where = _written_path(path) or "config"
-    return f"{where}: {what}; expected {expectation(schema)}{about}; write for example {example}"
+    where, wanted = _written_path(path) or "config", expectation(schema)
+    for pattern, words in PATTERNS.items():
+        wanted = wanted.replace(f"that matches {pattern}", words)
+    return f"{where}: {what}; expected {wanted}{about}; write for example {example}"
 
 
 @cache

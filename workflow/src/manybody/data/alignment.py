@@ -382,10 +382,9 @@ def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
 def _refuse_marks(path: Path, tokens: np.ndarray) -> None:
     """Refuses tokens (N, L) of rows that write a mark where they have the first record's residue,
     as MEGA and IMGT do: as many residues of a family never differ from it all."""
-    first, others = tokens[0], tokens[1:]
-    residues = (others != GAP) & (first != GAP)
-    count, gaps = int(residues.sum()), int(((others == GAP) & (first != GAP)).sum())
-    if gaps and count >= MARKED and not (residues & (others == first)).any():
+    columns = tokens[:, tokens[0] != GAP]
+    count, gaps = (columns[1:] != GAP).sum(), (columns[1:] == GAP).sum()
+    if gaps and count >= MARKED and not (columns[1:] == columns[0]).any():
         raise SourceError(
             f"{path}: none of {count} residues is that of the first record in its column; expected "
             f"some that are. If the {gaps} dots or dashes below its residues mean the same "

@@ -81,9 +81,10 @@ def read(folder: str | Path, origin: str) -> Tokenizer:
             f".from_pretrained(BASE).save_pretrained({origin!r})",
         ]
         made = any(any(Path(folder).glob(name)) for name in ("vocab*", "merges.txt", "*.model"))
+        way = f"name {Path(origin).parent}, which has one, if it is of this model"
         raise SourceError(
             f"found {origin}, which has no tokenizer.json; expected one beside the weights, or "
-            f"above them; {ways[not made]}",
+            f"above them; {way if described(Path(origin).parent) else ways[not made]}",
             "tokenizer",
         )
     return tokenizer

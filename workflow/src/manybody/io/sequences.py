@@ -231,11 +231,21 @@ def _schema(vocabulary: int, length: int) -> pa.Schema:
 
 def rows_of(tokens, vocabulary: int | None = None) -> np.ndarray:
     """Tokens as an array (N, L); `ValueError` if they are not whole numbers in [0, |V|)."""
+    if np.ma.is_masked(tokens):
+        raise ValueError(
+            "found places that are masked; expected a token in each; leave these rows out, or give "
+            "tokens.filled(k), where k is the token that stands for nothing, such as a gap"
+        )
     try:
         rows = np.asarray(tokens)
     except ValueError as error:
         raise ValueError(
             "found rows of different lengths; expected shape (N, L); cut them to one length"
+        ) from error
+    except (TypeError, RuntimeError) as error:  # of tensors on a GPU, or of which numpy has no type
+        raise ValueError(
+            f"found what numpy cannot read: {error}; expected an array; give "
+            "tokens.detach().cpu().long().numpy()"
         ) from error
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(

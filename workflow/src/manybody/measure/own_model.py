@@ -105,6 +105,13 @@ def measured(
                     ),
                 )
         table, about = SPECTRA.read(kept)
+        if (table["state"][table["quantity"] == "M"] == "no spectrum yet").all():
+            raise Refusal(
+                f"found {model}, whose logits are the same whatever the context, as where all "
+                "weights are 0; expected some that depend on the text; take a trained model, or "
+                "save or copy this one again",
+                "weights",
+            )
         passed = [
             *(f"passed over: {said}" for said in series.checkpoints(whole)[1]),
             *Sequences.open(sequences).about.get("said", []),

@@ -60,8 +60,10 @@ def minimise(
     for iteration in range(iterations):
         products = np.zeros((4, 0))
         if kept:
-            given = (steps, changes, gradient, scale, np.array(kept), kind(length))
-            products = summed(loops.compare, (4, len(kept)), *given)
+            products = summed(
+                loops.compare, (4, len(kept)), steps, changes, gradient, scale, np.array(kept),
+                kind(length),
+            )  # fmt: skip
             newest = kept[-1]
             crossed[kept, newest] = products[0]
             turned[kept, newest] = turned[newest, kept] = products[1]
@@ -71,8 +73,10 @@ def minimise(
         own = np.ix_(kept, kept)
         shares = _shares(crossed[own], turned[own], *products[2:]).astype(kind)
         free = next(row for row in range(rows) if row not in kept)
-        given = (np.array(kept, int), shares, free, kind(length), vector)
-        slope = summed(loops.move, (), steps, changes, gradient, scale, *given)
+        slope = summed(
+            loops.move, (), steps, changes, gradient, scale, np.array(kept, int), shares, free,
+            kind(length), vector,
+        )  # fmt: skip
         while True:
             found = objective(vector, gradient)
             if found <= value + ENOUGH * length * slope:

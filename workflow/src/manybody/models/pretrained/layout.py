@@ -132,7 +132,8 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             f"pickled ones elsewhere, in a container without network (parts by DeepSpeed or FSDP "
             f"after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
             f"TensorFlow or Flax by transformers 4, with from_tf=True or from_flax=True; those of "
-            f"ONNX are made from others): transformers"
+            f"ONNX are made from others, those of Lightning, torchtune and litgpt are saved anew "
+            f"by them): transformers"
             f".AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
             f".save_pretrained(other), and name that folder",
         ),
@@ -255,6 +256,10 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
         f"found {f'{asked} for ' if asked else ''}{origin}, of model_type {kind}, which was saved "
         f"as {saved or 'nothing'}; expected {' or '.join(possible)}"
         f"{'' if possible else 'a language model that transformers has a class for'}; "
-        f"{('set it' if asked else way) if possible else 'take another model'}",
+        + (
+            ("set it" if asked else way)
+            if possible
+            else "correct model_type in its config.json, or take another model"
+        ),
         "objective" if asked else "weights",
     )

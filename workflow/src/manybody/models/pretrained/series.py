@@ -26,11 +26,14 @@ from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
 
-# Behind the step OLMo's names say the tokens, and some that the weights were joined or converted.
-SEEN = r"(?:-tokens\d+[MBT])?(?:[-_](?:hf|merged|unsharded))?$"
+# Behind the step OLMo's names say the tokens, and some that the weights were joined or converted,
+# or what is counted: 100-steps.
+SEEN = r"(?:[-_]?steps?)?(?:-tokens\d+[MBT])?(?:[-_](?:hf|merged|unsharded))?$"
 # What stands before a step: Composer writes ep1-ba100, BabyLM counts words, as in chck_10M.
 BEFORE = r"(?:checkpoint|ckpt|chck|step|iter|epoch|(?<![a-z])ba)"
 STEP = re.compile(rf"(?:(?:^|.*[-_.=]|.*{BEFORE})(\d+)|(?:^|.*{BEFORE})[-_=]?(\d+)([kKM])){SEEN}")
+# simpletransformers writes the epoch behind the step: checkpoint-564-epoch-1.
+EPOCH = re.compile(r"((?:checkpoint|ckpt|step|iter)[-_=]?\d+)[-_]epoch[-_=]?\d+$")
 NAMED = re.compile(rf"(?:^|{BEFORE})[-_=]?\d+[kKM]?{SEEN}")
 # Numbers before that: those of a run or its setting tell runs apart, others are epochs or dates.
 NUMBER = re.compile(
@@ -109,7 +112,7 @@ def found(
                 "weights",
             )
         runs = {
-            NUMBER.sub(lambda found: found[1] or "*", NAMED.sub("", name)): name
+            NUMBER.sub(lambda found: found[1] or "*", NAMED.sub("", EPOCH.sub(r"\1", name))): name
             for name in (path.name for path in inner)
         }
         if len(runs) > 1:
@@ -192,7 +195,7 @@ def _steps(names: list[str], revisions: bool = False) -> list[int]:
     """The steps in which names of folders or revisions end; 0 for a single one without."""
     found = []
     for name in names:
-        match = (REVISION if revisions else STEP).match(name)
+        match = (REVISION if revisions else STEP).match(EPOCH.sub(r"\1", name))
         if match and not (revisions and COMMIT.match(name)):
             found.append(int(match[1] or match[2] + "000" * (1 + (match[3] == "M"))))
         elif len(names) == 1:
