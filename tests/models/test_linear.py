@@ -1,11 +1,14 @@
-"""Linear maps by oneDNN, against torch's own in double precision."""
+"""Linear maps by oneDNN and attention, against torch's own in double precision."""
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from manybody import models
 from manybody.models import linear
+from manybody.models.attention import SHORT, attend, attend_once
+from manybody.models.gpt import network as gpt
 from manybody.models.linear import Linear, accelerate_layers
 
 torch_product = torch.nn.functional.linear
@@ -91,3 +94,37 @@ def test_layers_of_models_go_through_it(calls, architecture):
     torch.testing.assert_close(model(tokens), logits, rtol=0, atol=1e-5)
     accelerate_layers(model)
     assert any(type(part) is Linear for part in model.modules())
+
+
+def compare(found, expected, *given):
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    weights = random(found.shape, seed=5)[0].double()
+    gradients = [torch.autograd.grad((part * weights).sum(), given) for part in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("length", [7, SHORT + 1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_short_sequences_is_that_of_torch(length, causal):
+    given = [part.double().requires_grad_() for part in random(*[(3, 2, length, 5)] * 3)]
+    expected = scaled_dot_product_attention(*given, is_causal=causal, scale=0.3)
+    compare(attend(*given, 0.3, causal), expected, *given)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_attention_of_one_query_is_that_of_its_keys_and_values(heads):
+    shapes = (4, 6), (4, 7, 6), (6, 6), (6,), (6, 6), (6,)
+    given = query, rows, *weights = [part.double().requires_grad_() for part in random(*shapes)]
+    mixed = [torch_product(rows, *weights[:2]), torch_product(rows, *weights[2:])]
+    split = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query[:, None], *mixed)]
+    expected = scaled_dot_product_attention(*split).transpose(1, 2).flatten(1)
+    compare(attend_once(*given, heads), expected, *given)
+
+
+@pytest.mark.parametrize("window", [2, 9])  # of local layers: narrower than the text, and wider
+def test_a_gpt_attends_as_that_of_the_library(monkeypatch, window):
+    monkeypatch.setattr(gpt, "WINDOW", window)
+    model = gpt.Gpt(vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=8).double()
+    tokens = torch.arange(12).view(2, 6) % 7
+    expected = model.as_transformers().double()(tokens).logits
+    torch.testing.assert_close(model(tokens), expected)

@@ -45,10 +45,10 @@ RECIPE = dict(
 
 def operations(sequences: int, copies: int, head: bool = True) -> float:
     """Operations of the logits, or without `head` the features, of masked copies of a BERT."""
-    n, d, m = (BERT[key] for key in ("layers", "width", "mlp"))
+    n, d, m, heads = (BERT[key] for key in ("layers", "width", "mlp", "heads"))
     rows = copies * LENGTH
-    row_products = (n - 1) * (d * d + 2 * d * m + 2 * LENGTH * d) + (3 * n - 4) * d * d
-    asked = 2 * d * d + 2 * d * m + 2 * LENGTH * d + head * d * VOCABULARY
+    row_products = (n - 1) * (d * d + 2 * d * m + 2 * LENGTH * d) + 3 * (n - 2) * d * d
+    asked = 4 * d * d + 2 * d * m + 2 * heads * LENGTH * d + head * d * VOCABULARY
     return 2.0 * (3 * d * d * (sequences + 1) * LENGTH + rows * row_products + copies * asked)
 
 

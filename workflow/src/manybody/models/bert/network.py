@@ -15,6 +15,7 @@ from transformers import (
     RobertaPreLayerNormModel,
 )
 
+from manybody.models.attention import attend, attend_once
 from manybody.models.base import Model
 from manybody.models.linear import accelerate_layers, linear
 
@@ -106,7 +107,7 @@ class Bert(Model):
 
         Embeddings and layer 1's queries, keys and values are computed for the tokens of each
         sequence and for the L mask symbols, then gathered: a copy differs in one row. The last
-        layer computes keys and values of all rows, all else for the masked row.
+        layer is computed for the masked row, whose query meets all rows (`attend_once`).
         """
         self.check_tokens(tokens)
         length = self.length
@@ -117,29 +118,25 @@ class Bert(Model):
 
         layers = self.encoder.encoder.layer
         for number, layer in enumerate(layers):
-            last = number == len(layers) - 1
-            inner = layer.attention.self
-            normed = layer.attention.LayerNorm(x)
-            projections = (
-                [inner.key, inner.value] if last else [inner.query, inner.key, inner.value]
-            )
-            weight = torch.cat([p.weight for p in projections])
-            shift = torch.cat([p.bias for p in projections])
-            mixed = linear(normed, weight, shift)
-            query = None
-            if number == 0:
-                masked = normed.shape[0] - length + positions
-                product = x.is_cuda and torch.is_grad_enabled()
-                mixed = rows_of_copies(mixed, rows, positions, length, product)
-                if last:
-                    x = x.index_select(0, masked)
-                    query = inner.query(normed.index_select(0, masked))
-                else:
-                    x = rows_of_copies(x, rows, positions, length, product)
-            elif last:
-                x = x.index_select(0, copies)
-                query = inner.query(normed.index_select(0, copies))
-            x = self._finish(layer, x, self._attend(mixed, query))
+            first, last = number == 0, number == len(layers) - 1
+            product = x.is_cuda and torch.is_grad_enabled()
+            inner, normed = layer.attention.self, layer.attention.LayerNorm(x)
+            if last:
+                masked = len(x) - length + positions if first else copies
+                x, query = x.index_select(0, masked), inner.query(normed.index_select(0, masked))
+                if first:
+                    normed = rows_of_copies(normed, rows, positions, length, product)
+                parts = [inner.key.weight, inner.key.bias, inner.value.weight, inner.value.bias]
+                seen = attend_once(query, normed.unflatten(0, (-1, length)), *parts, self.heads)
+            else:
+                projections = [inner.query, inner.key, inner.value]
+                weight = torch.cat([p.weight for p in projections])
+                mixed = linear(normed, weight, torch.cat([p.bias for p in projections]))
+                if first:
+                    given = (rows, positions, length, product)
+                    mixed, x = rows_of_copies(mixed, *given), rows_of_copies(x, *given)
+                seen = self._attend(mixed)
+            x = self._finish(layer, x, seen)
         return self.encoder.LayerNorm(x)
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
@@ -149,22 +146,13 @@ class Bert(Model):
         x = x + functional.embedding(places, parts.position_embeddings.weight)
         return parts.LayerNorm(x).flatten(0, 1)
 
-    def _attend(self, mixed: Tensor, query: Tensor | None) -> Tensor:
-        """Attention output, (N * L, width), or (N, width) where only `query` (N, width) asks.
-
-        `mixed` (N * L, 3 width) holds queries, keys and values; without queries (N * L, 2 width).
-        """
-        heads, length = self.heads, self.length
+    def _attend(self, mixed: Tensor) -> Tensor:
+        """Attention output (N * L, width) of queries, keys and values `mixed` (N * L, 3 width)."""
         width = self.encoder.config.hidden_size
-        parts = mixed.view(-1, length, mixed.shape[-1] // width, heads, width // heads)
+        parts = mixed.view(-1, self.length, 3, self.heads, width // self.heads)
         # One tensor for each part: the gradients of all are then put together in one pass.
-        parts = [part.transpose(1, 2) for part in parts.unbind(2)]
-        if query is None:
-            query, key, value = parts
-        else:
-            key, value = parts
-            query = query.view(-1, heads, 1, width // heads)
-        seen = functional.scaled_dot_product_attention(query, key, value)
+        query, key, value = [part.transpose(1, 2) for part in parts.unbind(2)]
+        seen = attend(query, key, value, query.shape[-1] ** -0.5)
         return seen.transpose(1, 2).reshape(-1, width)
 
     def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:

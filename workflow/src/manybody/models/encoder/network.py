@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manybody.models.attention import attend, attend_once
 from manybody.models.base import Model
 from manybody.models.linear import accelerate_layers, linear
 
@@ -81,8 +82,8 @@ class Encoder(Model):
         x = functional.embedding(copies, self.embedding.weight) + self.places
         for layer in self.layers[:-1]:
             x = self._layer(layer, x, x)
-        asked = x[torch.arange(len(x), device=x.device), positions][:, None]
-        return self._output_net(self._layer(self.layers[-1], x, asked)[:, 0])
+        asked = x[torch.arange(len(x), device=x.device), positions]
+        return self._output_net(self._layer(self.layers[-1], x, asked))
 
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -108,16 +109,18 @@ class Encoder(Model):
         return self.embedding(tokens) + self.places
 
     def _layer(self, layer: nn.Module, x: Tensor, asked: Tensor) -> Tensor:
-        """A layer's output for the rows `asked` (N, m, d) of its input x (N, L, d)."""
-        attention, width = layer.self_attn, x.shape[-1]
+        """A layer's output for its input x (N, L, d), or for one row a sequence, `asked` (N, d)."""
+        attention = layer.self_attn
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
         if asked is x:
             query, key, value = self._split(linear(x, weight, bias), 3)
+            seen = attend(query, key, value, query.shape[-1] ** -0.5)
+            seen = seen.transpose(1, 2).flatten(2)
         else:
-            (query,) = self._split(linear(asked, weight[:width], bias[:width]), 1)
-            key, value = self._split(linear(x, weight[width:], bias[width:]), 2)
-        seen = functional.scaled_dot_product_attention(query, key, value)
-        seen = seen.transpose(1, 2).flatten(2)
+            (of_query, *weights), (shift, *biases) = weight.chunk(3), bias.chunk(3)
+            query = linear(asked, of_query, shift)
+            (key, value), (key_bias, value_bias) = weights, biases
+            seen = attend_once(query, x, key, key_bias, value, value_bias, self.heads)
         asked = layer.norm1(asked + attention.out_proj(seen))
         return layer.norm2(asked + layer.linear2(layer.linear1(asked).relu()))
 

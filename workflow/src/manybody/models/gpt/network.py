@@ -4,12 +4,15 @@ import torch
 from torch import Tensor
 from transformers import GPTNeoConfig, GPTNeoForCausalLM, GPTNeoModel
 
+from manybody.models.attention import attend
 from manybody.models.base import Model
 from manybody.models.linear import accelerate_layers
 
+WINDOW = 256
+
 
 class Gpt(Model):
-    """`layers` causal layers, global and local (window 256) in turn, as GPT-Neo has them."""
+    """`layers` causal layers, global and local (of `WINDOW`) in turn, as GPT-Neo has them."""
 
     def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
         super().__init__(
@@ -25,7 +28,7 @@ class Gpt(Model):
                 intermediate_size=mlp,
                 max_position_embeddings=length,
                 attention_types=kinds,
-                window_size=256,
+                window_size=WINDOW,
                 activation_function="gelu_pytorch_tanh",  # gelu_new in one operation
                 use_cache=False,
                 bos_token_id=None,
@@ -34,6 +37,9 @@ class Gpt(Model):
             )
         )
         accelerate_layers(self)
+        if length <= WINDOW:  # else a local layer does not see all
+            for block in self.decoder.h:
+                block.attn.attention._attn = attend_to_past
 
     def as_transformers(self) -> GPTNeoForCausalLM:
         """The same weights, with the head tied to the embedding."""
@@ -66,3 +72,8 @@ class Gpt(Model):
     @property
     def readout(self) -> tuple[Tensor, None]:
         return self.decoder.wte.weight, None
+
+
+def attend_to_past(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple:
+    """What GPT-Neo's layers call: causal attention without a scale, and no map."""
+    return attend(query, key, value, 1.0, causal=True), None

@@ -1,0 +1,50 @@
+"""Attention of short sequences, and of one query a sequence, by products of whole matrices.
+
+N sequences, L rows, `heads` heads of c channels, d = heads c channels in all.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+SHORT = 32  # rows up to which, on a CPU, these products beat torch's fused kernel
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool = False) -> Tensor:
+    """Attention output (N, heads, L, c) of query, key, value (N, heads, L, c).
+
+    causal: a row sees itself and those before it. The softmax of scale k_j.q_i runs along the
+    first axis of k q^T, whose columns torch takes side by side; along rows it takes them singly.
+    """
+    *outer, length, _ = query.shape
+    if query.is_cuda or length > SHORT:
+        return scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scale)
+    query, key, value = [part.flatten(0, 1) for part in (query, key, value)]
+    hidden = query.new_full((length, length), -torch.inf if causal else 0.0).tril(-1)
+    shares = torch.baddbmm(hidden, key, query.mT, alpha=scale).softmax(1)
+    return torch.bmm(shares.mT, value).unflatten(0, outer)
+
+
+def attend_once(
+    query: Tensor,
+    rows: Tensor,
+    key: Tensor,
+    key_bias: Tensor,
+    value: Tensor,
+    value_bias: Tensor,
+    heads: int,
+) -> Tensor:
+    """Attention output (N, d) of one query (N, d) a sequence, on all of its rows (N, L, d).
+
+    Keys are k_j = K x_j + b and values V x_j + c with K, V (d, d) and b, c (d,). In each head
+    q.k_j = (K^T q).x_j + q.b, and sum_j p_j (V x_j + c) = V sum_j p_j x_j + c: no key and no value
+    is computed, so that a row takes 2 heads d multiplications instead of 2 d^2.
+    """
+    split = query.unflatten(-1, (heads, -1))
+    key, value = [weight.unflatten(0, (heads, -1)) for weight in (key, value)]
+    asked = torch.bmm(split.transpose(0, 1), key).transpose(0, 1)
+    shift = (split * key_bias.view(heads, -1)).sum(-1, keepdim=True)
+    scale = split.shape[-1] ** -0.5
+    scores = torch.baddbmm(shift, asked, rows.mT, beta=scale, alpha=scale)
+    seen = torch.bmm(scores.softmax(-1), rows).transpose(0, 1)
+    return torch.bmm(seen, value.mT).transpose(0, 1).flatten(1) + value_bias
