@@ -241,8 +241,8 @@ def test_letters_of_dna_are_proteins_only_if_that_is_confirmed(tmp_path):
         encode(tmp_path, ["a", "b"], rows, "protein")
     with pytest.raises(SourceError, match=r"`alphabet: rna`$"):
         encode(tmp_path, ["a", "b"], ["ACGU-", "ACGUN"], "protein", True)
-    proteins = encode(tmp_path, ["a", "b"], ["ACGTACGTE", "ACGTACGTF"], "protein")
-    assert proteins[1] == {}  # nine of ten letters are bases, and DNA does not explain E and F
+    # nine of ten letters are bases, and DNA does not explain E and F
+    assert encode(tmp_path, ["a", "b"], ["ACGTACGTE", "ACGTACGTF"], "protein")[1] == {}
     for kind in ("dna", "rna"):
         assert encode(tmp_path, ["a", "b"], [*rows[:1], "NNNNN"], kind)[1] == {"N": 5}
 

@@ -255,8 +255,8 @@ def test_splits_are_chains_of_their_own(tmp_path, few):
     made = run({**POTTS, "temperature": {"beta": 0.1}}, tmp_path)
     tokens = [Sequences.open(made[split]).tokens[:100] for split in SPLITS]
     for one, other in combinations(tokens, 2):
-        alike = (one == other).mean()
-        assert alike == pytest.approx(1 / 3, abs=0.12)  # 600 sites, hot: five standard errors
+        # 600 sites, hot: five standard errors
+        assert (one == other).mean() == pytest.approx(1 / 3, abs=0.12)
 
 
 def test_tensors_of_another_hamiltonian_are_refused_and_variances_are_those_of_all_states(tmp_path):

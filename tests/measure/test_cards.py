@@ -164,8 +164,7 @@ def test_losses_are_those_of_the_generator(run, name):
         rows = mb.read_sequences(path.parent / "starts.parquet").tokens
     text = mb.losses(model, rows)
     assert card.text.loss[0] == pytest.approx(text.mean(), abs=1e-5)
-    error = text.std(ddof=1) / CHAINS**0.5
-    assert card.text.loss[1] == pytest.approx(error, rel=1e-3)
+    assert card.text.loss[1] == pytest.approx(text.std(ddof=1) / CHAINS**0.5, rel=1e-3)
     for state in card.states:
         drawn = mb.read_sequences(path.parent / f"sweep-{state.sweep}.parquet")
         assert state.loss[0] == pytest.approx(mb.losses(model, drawn.tokens).mean(), abs=1e-5)

@@ -142,5 +142,5 @@ def test_sets_are_drawn_with_the_probability_that_is_said():
     assert (drawn[:, 0] != drawn[:, 1]).all()
     found = np.array([(np.sort(drawn, axis=1) == one).all(1).mean() for one in sets])
     assert (np.abs(found - said) < 4 * np.sqrt(said * (1 - said) / count)).all()
-    whole = flips.set_chance(np.array([0.2, 0.5, 0.3]))
-    assert whole == pytest.approx(1)  # of a set that is the whole context
+    # of a set that is the whole context
+    assert flips.set_chance(np.array([0.2, 0.5, 0.3])) == pytest.approx(1)

@@ -331,8 +331,7 @@ def test_special_tokens_are_kept(law, causal):
         model, tokens, law=law, special=(0,), orders=2, forwards=2000, **NEVER
     ).rows
     variance = rows[rows["order"] == 0]
-    special = tokens[variance["block"], variance["target"]] == 0
-    assert not special.any()
+    assert tokens[variance["block"], variance["target"]].all()  # none is the special token 0
     free = (tokens[rows["block"]] != 0) & (
         (np.arange(8) < rows["target"].to_numpy()[:, None])
         if causal
@@ -522,8 +521,7 @@ def test_the_map_tells_pairs_from_higher_orders(causal):
             both = (change + change[np.arange(2**length) ^ (1 << j)]) / 2
             every = (both**2 @ mu).mean(), both.mean(0) ** 2 @ mu
             for found, expected in zip(draws[:, :, i, j].T, every, strict=True):
-                error = found.std(ddof=1) / 20
-                assert abs(found.mean() - expected) < 4 * error + 1e-12
+                assert abs(found.mean() - expected) < found.std(ddof=1) / 5 + 1e-12  # 4 errors
 
 
 def test_a_map_of_few_targets_is_that_of_all():

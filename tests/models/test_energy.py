@@ -198,8 +198,7 @@ def test_more_iterations_of_the_best_start_and_a_ridge_do_what_they_say(tmp_path
     model = stored.load_model(bent)
     masked_loss(model, torch.from_numpy(DATA["train"].tokens.astype("int64")))[0].mean().backward()
     for parameter in model.parameters():
-        slope = parameter.grad + ridge * parameter.detach()
-        assert slope.abs().max() < 2e-3
+        assert (parameter.grad + ridge * parameter.detach()).abs().max() < 2e-3
 
 
 def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):

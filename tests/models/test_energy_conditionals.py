@@ -75,8 +75,8 @@ def test_conditionals_are_ratios_of_the_enumerated_law(length, order):
     for site in range(length):
         shape = (len(every), vocabulary)
         along = np.moveaxis(table, site, -1)[*np.delete(every, site, axis=1).T].reshape(shape)
-        exact = np.log(along / along.sum(1, keepdims=True))
-        assert np.abs(ours[:, site] - exact).max() < 1e-12
+        along /= along.sum(1, keepdims=True)
+        assert np.abs(ours[:, site] - np.log(along)).max() < 1e-12
 
 
 def test_adopted_weights_are_the_law_s_conditionals(tmp_path):

@@ -118,7 +118,7 @@ def test_attention_of_one_query_is_that_of_its_keys_and_values(heads):
     mixed = [torch_product(rows, *weights[:2]), torch_product(rows, *weights[2:])]
     split = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query[:, None], *mixed)]
     expected = scaled_dot_product_attention(*split).transpose(1, 2).flatten(1)
-    compare(attend_once(*given, heads), expected, *given)
+    compare(attend_once(query, rows, weights[:2], weights[2:], heads), expected, *given)
 
 
 @pytest.mark.parametrize("window", [2, 9])  # of local layers: narrower than the text, and wider

@@ -20,8 +20,8 @@ def test_the_map_of_mutations_has_every_site_and_residue(length):
     maps = [axes for axes in figure.axes if axes.images]
     drawn = np.concatenate([axes.images[0].get_array().filled(np.nan) for axes in maps], axis=1)
     np.testing.assert_array_equal(drawn, changes[:, 1:].T)
-    bottom = maps[-1].spines["bottom"].get_bounds()
-    assert bottom == (-0.5, (length - 1) % 60 + 0.5)  # no frame beyond the last site
+    # no frame beyond the last site
+    assert maps[-1].spines["bottom"].get_bounds() == (-0.5, (length - 1) % 60 + 0.5)
     dots = np.concatenate([axes.lines[0].get_ydata() for axes in maps])
     assert dots.tolist() == (own[own > 0] - 1).tolist()
     assert maps[-1].get_xticklabels()[0].get_text() == names[60 * (len(maps) - 1)]

@@ -261,8 +261,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_job(tmp_path, lim
     (folder / closed).chmod(0o755)
     assert status == 1
     assert f"{folder / closed} cannot be written; expected a folder of your own" in output
-    fix = "give another one" if closed == "results" else f"--directory {ROOT}"
-    assert fix in output
+    assert ("give another one" if closed == "results" else f"--directory {ROOT}") in output
     assert "Job stats" not in output
 
 

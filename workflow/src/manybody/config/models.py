@@ -76,8 +76,7 @@ class Model(Block):
                 f"{about.objective}, as a {self.architecture} model is trained",
                 "set it",
             )
-        scale = recipe and getattr(recipe.optimizer, "couplings", None)
-        if about.full != bool(scale) and recipe:
+        if recipe and about.full != bool(getattr(recipe.optimizer, "couplings", None)):
             yield self.refused(
                 "training.optimizer.couplings",
                 "gremlin or plmdca for heads full, and nothing for other models",

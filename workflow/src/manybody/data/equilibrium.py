@@ -100,8 +100,7 @@ def hamming(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     rows = vocabulary * np.arange(length)
     shown = np.bincount((tokens + rows).ravel(), minlength=vocabulary * length)
     equal = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
-    error = 2 * equal.std(ddof=1) / math.sqrt(count)
-    return float(1 - equal.mean()), float(error)
+    return float(1 - equal.mean()), float(2 * equal.std(ddof=1) / math.sqrt(count))
 
 
 def _means(model: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:

@@ -293,8 +293,7 @@ def find_beta(
 
 def refuse_out_of_equilibrium(found: dict, beta: float, source: dict) -> None:
     """`SourceError` unless hot and cold chains agree and forget their energy (section 1)."""
-    apart = abs(found["hot"] - found["cold"])
-    if apart <= AGREEMENT and found["tau"] < SLOWEST:
+    if abs(found["hot"] - found["cold"]) <= AGREEMENT and found["tau"] < SLOWEST:
         return
     raise SourceError(
         f"couplings, colours: J = {source['couplings']} and U = {source['colours']} have no "

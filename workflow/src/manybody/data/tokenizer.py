@@ -165,8 +165,7 @@ def stream(
         # turned into an array.
         waiting = []
         for batch in batched(documents, progress):
-            job = ahead.submit(encoded, bpe, _ended(batch, end_of_document))
-            waiting.append((batch, job))
+            waiting.append((batch, ahead.submit(encoded, bpe, _ended(batch, end_of_document))))
             if len(waiting) > 1:
                 yield _array(*waiting.pop(0), marker, kind)
         for last in waiting:

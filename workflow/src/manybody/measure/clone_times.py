@@ -88,8 +88,8 @@ def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     logits = 2 * shares * law.couplings
     up, down = np.logaddexp(0, -logits), np.logaddexp(0, logits)
     each = ((1 + means) * up + (1 - means) * down) / 2
-    free = law.length - law.orders.sum()
-    return (each @ law.orders + free * math.log(2)) / law.length
+    # the tokens that no form fixes
+    return (each @ law.orders + (law.length - law.orders.sum()) * math.log(2)) / law.length
 
 
 def _time(steps: pd.Index, losses: Sequence[float]) -> float:

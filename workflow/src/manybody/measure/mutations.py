@@ -292,8 +292,7 @@ def effects(
     site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
     sites = (position + offset).map(site_of)
     at = sites[sites.notna()].astype(int)
-    residues = np.array(list(about["aligned"].upper()))
-    if not len(at) or (wild[at.index] != residues[at]).any():
+    if not len(at) or (wild[at.index] != np.array(list(about["aligned"].upper()))[at]).any():
         raise SourceError(f"{path}: {_misplaced(wild, position, about, offset)}")
     colours = new.map({letter: n for n, letter in enumerate(about["alphabet"]) if letter != "-"})
     scored = (sites.notna() & colours.notna()).groupby(row).transform("all")

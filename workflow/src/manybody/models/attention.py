@@ -28,23 +28,21 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool
 def attend_once(
     query: Tensor,
     rows: Tensor,
-    key: Tensor,
-    key_bias: Tensor,
-    value: Tensor,
-    value_bias: Tensor,
+    key: tuple[Tensor, Tensor],
+    value: tuple[Tensor, Tensor],
     heads: int,
 ) -> Tensor:
     """Attention output (N, d) of one query (N, d) a sequence, on all of its rows (N, L, d).
 
-    Keys are k_j = K x_j + b and values V x_j + c with K, V (d, d) and b, c (d,). In each head
+    Keys are K x_j + b and values V x_j + c: `key` is K (d, d), b (d,), `value` V, c. In each head
     q.k_j = (K^T q).x_j + q.b, and sum_j p_j (V x_j + c) = V sum_j p_j x_j + c: no key and no value
     is computed, so that a row takes 2 heads d multiplications instead of 2 d^2.
     """
     split = query.unflatten(-1, (heads, -1))
-    key, value = [weight.unflatten(0, (heads, -1)) for weight in (key, value)]
-    asked = torch.bmm(split.transpose(0, 1), key).transpose(0, 1)
-    shift = (split * key_bias.view(heads, -1)).sum(-1, keepdim=True)
+    asked = torch.bmm(split.transpose(0, 1), key[0].unflatten(0, (heads, -1))).transpose(0, 1)
+    shift = (split * key[1].view(heads, -1)).sum(-1, keepdim=True)
     scale = split.shape[-1] ** -0.5
     scores = torch.baddbmm(shift, asked, rows.mT, beta=scale, alpha=scale)
     seen = torch.bmm(scores.softmax(-1), rows).transpose(0, 1)
-    return torch.bmm(seen, value.mT).transpose(0, 1).flatten(1) + value_bias
+    seen = torch.bmm(seen, value[0].unflatten(0, (heads, -1)).mT)
+    return seen.transpose(0, 1).flatten(1) + value[1]

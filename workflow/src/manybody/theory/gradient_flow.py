@@ -142,8 +142,7 @@ def velocity(
     """da/dt (L,) and dB/dt (L, L): equation (9), with the moments of (10) and (11) if Gaussian."""
     with_target, among = data.features(B)
     da = with_target - among @ a - decay * a
-    dB = 2 * a[:, None] * (B @ data.residual(a, B)) - decay * B
-    return da, dB
+    return da, 2 * a[:, None] * (B @ data.residual(a, B)) - decay * B
 
 
 def linear_optimum(data: Moments, decay: float = 0.0) -> np.ndarray:

@@ -214,8 +214,7 @@ def _minima(x: np.ndarray, y: np.ndarray, ridge: float, counts: Sequence[int]) -
         # The factor of the first M rows is the leading block of that of all.
         factor = np.linalg.cholesky(rows @ rows.T + ridge * np.eye(few[-1]))
         for count in few:
-            dual = cho_solve((factor[:count, :count], True), y[:count])
-            found.append(dual @ x[:count])
+            found.append(cho_solve((factor[:count, :count], True), y[:count]) @ x[:count])
     gram, moments, done = np.zeros((inputs, inputs)), np.zeros(inputs), 0
     for count in counts[len(few) :]:
         rows = x[done:count]

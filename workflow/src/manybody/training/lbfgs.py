@@ -255,8 +255,7 @@ class Fit:
         gradients = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
         here = vector.detach()
         vector.grad = gradients.div_(self.total).add_(here, alpha=ridge)
-        objective = mean + 0.5 * ridge * here.square().sum().item()
-        return objective, mean, correct
+        return mean + 0.5 * ridge * here.square().sum().item(), mean, correct
 
     def _batches(self) -> tuple[float, float]:
         """Summed loss, its gradients left in the parameters, and accuracy, from masked copies."""

@@ -112,8 +112,7 @@ class Bert(Model):
         self.check_tokens(tokens)
         length = self.length
         masks = tokens.new_full((1, length), self.vocabulary)
-        places = torch.arange(length, device=tokens.device)
-        x = self._embed(torch.cat([tokens, masks]), places)
+        x = self._embed(torch.cat([tokens, masks]))
         copies = torch.arange(len(rows), device=tokens.device) * length + positions
 
         layers = self.encoder.encoder.layer
@@ -126,23 +125,24 @@ class Bert(Model):
                 x, query = x.index_select(0, masked), inner.query(normed.index_select(0, masked))
                 if first:
                     normed = rows_of_copies(normed, rows, positions, length, product)
-                parts = [inner.key.weight, inner.key.bias, inner.value.weight, inner.value.bias]
-                seen = attend_once(query, normed.unflatten(0, (-1, length)), *parts, self.heads)
+                maps = [(part.weight, part.bias) for part in (inner.key, inner.value)]
+                seen = attend_once(query, normed.unflatten(0, (-1, length)), *maps, self.heads)
             else:
                 projections = [inner.query, inner.key, inner.value]
                 weight = torch.cat([p.weight for p in projections])
                 mixed = linear(normed, weight, torch.cat([p.bias for p in projections]))
                 if first:
-                    given = (rows, positions, length, product)
-                    mixed, x = rows_of_copies(mixed, *given), rows_of_copies(x, *given)
+                    mixed = rows_of_copies(mixed, rows, positions, length, product)
+                    x = rows_of_copies(x, rows, positions, length, product)
                 seen = self._attend(mixed)
             x = self._finish(layer, x, seen)
         return self.encoder.LayerNorm(x)
 
-    def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
+    def _embed(self, tokens: Tensor) -> Tensor:
         """Normed embeddings (B * L, width) of tokens (B, L); the mask symbol is |V|."""
         parts = self.encoder.embeddings
         x = functional.embedding(tokens, parts.word_embeddings.weight)
+        places = torch.arange(self.length, device=tokens.device)
         x = x + functional.embedding(places, parts.position_embeddings.weight)
         return parts.LayerNorm(x).flatten(0, 1)
 

@@ -92,8 +92,7 @@ class Encoder(Model):
             attention, width = layer.self_attn, x.shape[-1]
             weight, bias = attention.in_proj_weight, attention.in_proj_bias
             query, key = self._split(linear(x, weight[: 2 * width], bias[: 2 * width]), 2)
-            scores = query @ key.mT / math.sqrt(width // self.heads)
-            maps.append(scores.softmax(-1).mean(1))
+            maps.append((query @ key.mT / math.sqrt(width // self.heads)).softmax(-1).mean(1))
             if number < len(self.layers) - 1:
                 x = self._layer(layer, x, x)
         return torch.stack(maps)
@@ -117,10 +116,8 @@ class Encoder(Model):
             seen = attend(query, key, value, query.shape[-1] ** -0.5)
             seen = seen.transpose(1, 2).flatten(2)
         else:
-            (of_query, *weights), (shift, *biases) = weight.chunk(3), bias.chunk(3)
-            query = linear(asked, of_query, shift)
-            (key, value), (key_bias, value_bias) = weights, biases
-            seen = attend_once(query, x, key, key_bias, value, value_bias, self.heads)
+            query, *maps = zip(weight.chunk(3), bias.chunk(3), strict=True)
+            seen = attend_once(linear(asked, *query), x, *maps, self.heads)
         asked = layer.norm1(asked + attention.out_proj(seen))
         return layer.norm2(asked + layer.linear2(layer.linear1(asked).relu()))
 

@@ -42,8 +42,7 @@ class About(description.About):
     @property
     def generator(self) -> str:
         """`n = 2, order 3`; nominal orders and orders that L is too short for are said to be so."""
-        nominal = "nominal " if self.nominal else ""
-        text = f"n = {self.depth}, {nominal}order {self.order}"
+        text = f"n = {self.depth}, {'nominal ' if self.nominal else ''}order {self.order}"
         if self.bounded:
             return text
         return f"{text} > L = {self.description['length']}: any order"

@@ -113,8 +113,7 @@ class Factored(Model):
             )
             # Squares of noise sum to scale^2 sqrt(3 |V|) of a one-hot at any |V| above 500: more
             # grows from layer to layer, to losses of hundreds of nats before the first step.
-            square = 0.12 * min(1.0, (500 / vocabulary) ** 0.25)
-            scales = [square] * (layers - 1) + [0.1]
+            scales = [0.12 * min(1.0, (500 / vocabulary) ** 0.25)] * (layers - 1) + [0.1]
             self.left = nn.ParameterList(
                 torch.randn(*each, vocabulary, inner) * scale / math.sqrt(heads * inner)
                 for scale in scales

@@ -74,8 +74,7 @@ class Interpolated(Model):
         self.check_tokens(tokens)
         colours = functional.one_hot(tokens, self.size).to(self.scores.dtype)
         if mask is not None:
-            hidden = 0.0 if self.mask is None else self.mask
-            colours = torch.where(mask[..., None], hidden, colours)
+            colours = torch.where(mask[..., None], 0.0 if self.mask is None else self.mask, colours)
         places = torch.eye(self.length, self.size).to(colours)
         mixed = places + self.a * colours
         return (mixed @ self.scores @ mixed.mT).softmax(-1), colours + self.a * places
@@ -96,8 +95,7 @@ class Interpolated(Model):
         if a:
             index = tokens[:, None].expand(-1, positions.shape[1], -1)
             columns = rows.expand(len(tokens), -1, -1).gather(-1, index)
-            hidden = (rows @ self.mask)[..., None]
-            scores = scores + a * torch.where(masked, hidden, columns)
+            scores = scores + a * torch.where(masked, (rows @ self.mask)[..., None], columns)
         maps = scores.softmax(-1).expand(len(tokens), -1, -1)
         weights = maps.masked_fill(masked, 0.0)
         index = tokens[:, None].expand_as(weights)

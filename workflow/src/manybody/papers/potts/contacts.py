@@ -250,8 +250,8 @@ def draw_map(figure, axes, tables: Tables) -> None:
     most = most if most > 0 else max(np.nanmax(scores[upper]), 1e-9)
     looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
     image = axes.imshow(np.where(shown, scores, np.nan), cmap="Blues", vmin=0, vmax=most, **looks)
-    upright = figure.get_figheight() > figure.get_figwidth()
-    shrink = 0.6 if upright else 0.85  # no higher than the map
+    # no higher than the map
+    shrink = 0.6 if figure.get_figheight() > figure.get_figwidth() else 0.85
     figure.colorbar(
         image, ax=axes, shrink=shrink, extend="both", pad=0.02, label="corrected score (nats)"
     )

@@ -120,8 +120,8 @@ def numbers(data: Data) -> list[pd.DataFrame]:
         for model, runs in entry.tried.items():
             excess = ends(runs) - data.optimum.end
             spread = excess.std(ddof=1) if len(excess) > 1 else math.nan
-            recipe = next(iter(runs.values())).about["recipe"]
-            rate = recipe.get("learning_rate", math.nan)  # a fit has none
+            # a fit has no rate
+            rate = next(iter(runs.values())).about["recipe"].get("learning_rate", math.nan)
             series = f"{entry.label}: {model}"
             found.append(
                 style.points("candidates", series, "mean", [rate], [excess.mean()], spread)

@@ -162,8 +162,7 @@ class Trajectory(readings.TrainedRun):
         neighbours. Not one stretch: at constant rate the loss fluctuates by more than that."""
         steps = np.diff(self.curve["epoch"].to_numpy(float))
         weights = (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
-        near_line = (self.curve["loss"] - line).abs().to_numpy() <= ON_LINE
-        return float(weights[near_line].sum())
+        return float(weights[(self.curve["loss"] - line).abs().to_numpy() <= ON_LINE].sum())
 
     def escapes(self) -> pd.Series:
         """The first checkpoint at which each layer has moved (mean square displacement > 0.1);

@@ -74,8 +74,7 @@ def read(model: Factored, gauge: str, precision: torch.dtype = torch.float64) ->
     mixing = [model.mixing(layer).detach().to(precision) for layer in range(model.layers)]
     left = [p.detach().to(precision) for p in model.left]
     if model.rank is None:
-        unit = torch.eye(model.vocabulary, dtype=precision, device=left[0].device)
-        right = [unit] * len(left)
+        right = [torch.eye(model.vocabulary, dtype=precision, device=left[0].device)] * len(left)
     else:
         right = [q.detach().to(precision).T.contiguous() for q in model.right]
     bias = left[0].new_zeros(model.vocabulary) if model.bias is None else model.bias.to(precision)

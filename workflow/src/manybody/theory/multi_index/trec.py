@@ -80,8 +80,7 @@ class Classifier:
         """Logits (n, classes) of embedded questions x (n, length, width)."""
         for weight, bias in zip(self.weights, self.biases, strict=True):
             keys = linear(x, weight, bias)
-            attention = torch.softmax(keys @ keys.mT / math.sqrt(len(weight)), -1)
-            x = attention @ x
+            x = torch.softmax(keys @ keys.mT / math.sqrt(len(weight)), -1) @ x
         return linear(x.mean(1), self.readout, self.offset)
 
     def gradients(self, ids: torch.Tensor, labels: torch.Tensor) -> float:
