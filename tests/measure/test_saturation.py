@@ -57,8 +57,7 @@ def test_saturation_does_not_depend_on_the_unit_or_the_level_of_the_loss(losses,
 def test_a_time_is_interpolated_in_its_logarithm():
     # Drop 4 to the minimum at 10000; 5 % of it is 0.2: between 1.4 (100) and 0.1 (1000) left.
     found, width = log_times([0, 100, 1000, 10000], [5.0, 2.4, 1.1, 1.0], 0.05)
-    share = (1.4 - 0.2) / (1.4 - 0.1)
-    assert found == pytest.approx(math.log(100) + share * math.log(10))
+    assert found == pytest.approx(math.log(100) + (1.4 - 0.2) / (1.4 - 0.1) * math.log(10))
     assert width == pytest.approx(math.log(10))
 
 

@@ -227,8 +227,7 @@ def test_without_a_ridge_the_loss_diverges_at_one_and_decays_to_the_noise():
         (100, 1000): 1.004,
     }.items():
         near, far = rp.closed_form(GAMMA, RIDGE, np.array([first, last])) - 1 / GAMMA
-        decay = math.log(near / far) / math.log(last / first)
-        assert decay == pytest.approx(printed, abs=6e-3)
+        assert math.log(near / far) / math.log(last / first) == pytest.approx(printed, abs=6e-3)
 
 
 # --- The table of the figure ---------------------------------------------------------------------

@@ -5,7 +5,7 @@ N sequences, L rows, `heads` heads of c channels, d = heads c channels in all.
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn import functional
 
 SHORT = 32  # rows up to which, on a CPU, these products beat torch's fused kernel
 
@@ -18,7 +18,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool
     """
     *outer, length, _ = query.shape
     if query.is_cuda or length > SHORT:
-        return scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scale)
+        return functional.scaled_dot_product_attention(
+            query, key, value, is_causal=causal, scale=scale
+        )
     query, key, value = [part.flatten(0, 1) for part in (query, key, value)]
     hidden = query.new_full((length, length), -torch.inf if causal else 0.0).tril(-1)
     shares = torch.baddbmm(hidden, key, query.mT, alpha=scale).softmax(1)
@@ -36,7 +38,9 @@ def attend_once(
 
     Keys are K x_j + b and values V x_j + c: `key` is K (d, d), b (d,), `value` V, c. In each head
     q.k_j = (K^T q).x_j + q.b, and sum_j p_j (V x_j + c) = V sum_j p_j x_j + c: no key and no value
-    is computed, so that a row takes 2 heads d multiplications instead of 2 d^2.
+    is computed, so that a row takes 2 heads d multiplications instead of 2 d^2. The share of a row
+    does not depend on q.b, which keeps b in the graph: training by several processes waits for
+    the gradient of every parameter.
     """
     split = query.unflatten(-1, (heads, -1))
     asked = torch.bmm(split.transpose(0, 1), key[0].unflatten(0, (heads, -1))).transpose(0, 1)

@@ -114,11 +114,11 @@ class Bert(Model):
         masks = tokens.new_full((1, length), self.vocabulary)
         x = self._embed(torch.cat([tokens, masks]))
         copies = torch.arange(len(rows), device=tokens.device) * length + positions
+        product = x.is_cuda and torch.is_grad_enabled()
 
         layers = self.encoder.encoder.layer
         for number, layer in enumerate(layers):
             first, last = number == 0, number == len(layers) - 1
-            product = x.is_cuda and torch.is_grad_enabled()
             inner, normed = layer.attention.self, layer.attention.LayerNorm(x)
             if last:
                 masked = len(x) - length + positions if first else copies
@@ -142,9 +142,7 @@ class Bert(Model):
         """Normed embeddings (B * L, width) of tokens (B, L); the mask symbol is |V|."""
         parts = self.encoder.embeddings
         x = functional.embedding(tokens, parts.word_embeddings.weight)
-        places = torch.arange(self.length, device=tokens.device)
-        x = x + functional.embedding(places, parts.position_embeddings.weight)
-        return parts.LayerNorm(x).flatten(0, 1)
+        return parts.LayerNorm(x + parts.position_embeddings.weight).flatten(0, 1)
 
     def _attend(self, mixed: Tensor) -> Tensor:
         """Attention output (N * L, width) of queries, keys and values `mixed` (N * L, 3 width)."""

@@ -117,9 +117,8 @@ def rows(label: str, bounds: Sequence[Bound]) -> Iterator[pd.DataFrame]:
     for one in bounds:
         for place, (loss, error) in enumerate(reversed(one.losses)):
             series = label + NARROWER * (place > 0)
-            yield style.points(
-                "e", series, place, [one.order], [loss], margin(error, len(one.least))
-            )
+            half = margin(error, len(one.least))
+            yield style.points("e", series, place, [one.order], [loss], half)
 
 
 def draw(axes, drawn: pd.DataFrame) -> None:
