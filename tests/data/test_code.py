@@ -69,8 +69,9 @@ def test_probabilities_conditionals_entropy_means_and_losses(name):
         own = conditionals[:, site].reshape(*p.shape, law.vocabulary)
         for symbol in range(law.vocabulary):  # whatever stands at the site itself
             np.testing.assert_allclose(np.take(own, symbol, axis=site), expected, atol=1e-10)
-    means = [(p.ravel() * one).sum() for one in products(name)]
-    np.testing.assert_allclose(law.means, means, atol=1e-10)
+    np.testing.assert_allclose(
+        law.means, [(p.ravel() * one).sum() for one in products(name)], atol=1e-10
+    )
     other = law.sub_law([2, 4], 0.5)
     assert other.couplings.tolist() == [
         0.5 * coupling * (order != 3)
@@ -85,8 +86,7 @@ def test_connected_information_is_that_of_laws_of_largest_entropy(name):
     law, p = law_of(name), table(name)
     cuts = {order: marginals_kept(np.log(p), order) for order in (1, 2, 3, 4)}
     for order, found in law.connected().items():
-        expected = entropy(cuts[order - 1]) - entropy(cuts[order])
-        assert found == pytest.approx(expected, abs=1e-10)
+        assert found == pytest.approx(entropy(cuts[order - 1]) - entropy(cuts[order]), abs=1e-10)
         kept = law.kept(law.orders <= order).log_probability(all_states(law.vocabulary, law.length))
         np.testing.assert_allclose(np.exp(kept), cuts[order].ravel(), atol=1e-10)
 

@@ -288,6 +288,7 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
     whole = re.sub(r".* CB .*\n", "", (tmp_path / "s.pdb").read_text())
     (tmp_path / "blank.pdb").write_text("\n".join(as_pdb(HIE, PLACES, chain=" ")))
     (tmp_path / "coarse.pdb").write_text(whole.replace(" CA ", " BB "))
+    (tmp_path / "small.pdb").write_text("\n".join(as_pdb(HIE, PLACES / 50)))
     cases = [
         ("s.pdb", about(PROTEIN), "B", r"chain: found B, .*A \(33 residues\), Z \(20 residues\)"),
         ("s.pdb", about("WWWWPPPPCCCCHHHHNNNN"), None, "agree in .*.`reference`."),
@@ -297,6 +298,7 @@ def test_structures_that_do_not_fit_are_refused_with_the_way_out(tmp_path):
         ("text.cif", about(PROTEIN), None, r"text\.cif cannot be read as a structure"),
         ("empty.pdb", about(PROTEIN), None, r"empty\.pdb"),
         ("coarse.pdb", about(PROTEIN), None, r"A has no atom CB or CA.*not a coarser"),
+        ("small.pdb", about(PROTEIN), None, "chain A are nearer than 1 .*in angstrom.*by ten"),
         ("none.pdb", about(PROTEIN), None, r"no such file: .*none\.pdb"),
     ]
     for name, document, chain, message in cases:

@@ -75,6 +75,7 @@ class Machine:
         own = {
             "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1",
             "PIP_FIND_LINKS": str(self.wheels), "PYTHONPATH": str(self.plugins),
+            "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         return {k: v for k, v in kept.items() if k not in ("TORCH", "VENV", "LOCKS")} | own
 
@@ -111,6 +112,7 @@ def test_cpu_build_is_taken_where_pip_would_and_a_second_call_starts_at_once(mac
     assert first.returncode == 0, first.stdout
     expected = {"setuptools": "84.2.1", "numpy": "2.4.6", "torch": f"{RELEASE}+cpu"}
     assert machine.installed() == expected
+    assert [*machine.venv.rglob("numpy.*.pyc")]  # else every start would compile it anew
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     second = machine.make()

@@ -85,8 +85,10 @@ class CodeLaw:
     @property
     def entropy(self) -> float:
         """Entropy of a sequence, in nats."""
-        free = (self.length - len(self.sites)) * np.log(self.vocabulary)
-        return float(free - sum((joint * np.log(joint)).sum() for joint in self._joint.values()))
+        return float(
+            (self.length - len(self.sites)) * np.log(self.vocabulary)
+            - sum((joint * np.log(joint)).sum() for joint in self._joint.values())
+        )
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
         """Sequences (count, L) uint8, drawn exactly."""

@@ -215,8 +215,9 @@ class Passages:
         def of_phrases(document: Iterable[Piece]) -> Iterator[int]:
             return _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
 
-        numbers = _numbered(by_document(Documents(path)), works, of_phrases)
-        self._common = common(numbers, folder / "phrases")
+        self._common = common(
+            _numbered(by_document(Documents(path)), works, of_phrases), folder / "phrases"
+        )
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:

@@ -95,9 +95,10 @@ class Hamiltonian:
             rows = rows + len(folded) * np.arange(len(part))
             # A row for each sequence and bin, with a one for each subset whose colours are in it.
             ends = len(part) * np.arange(len(sites) + 1)
-            shape = len(part) * len(folded), len(sites)
-
-            chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
+            chosen = csc_array(
+                (np.ones(rows.size), rows.ravel(), ends),
+                shape=(len(part) * len(folded), len(sites)),
+            )
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
             found[start : start + step] = sums.transpose(0, 2, 1) @ folded
         return found

@@ -56,8 +56,9 @@ def make(
         return gibbs.sample(model, count, sweeps, streams[split], threads, label)
 
     made = tested_splits(model, source, name, draw_split, warmer)
-    drawn = np.concatenate([tokens for tokens, _ in made.values()])
-    found = equilibrium.measure(model, drawn, sweeps, streams["check"], threads)
+    found = equilibrium.measure(
+        model, np.concatenate([one for one, _ in made.values()]), sweeps, streams["check"], threads
+    )
     equilibrium.refuse_trapped(found, sweeps, warmer)
     model.save(hamiltonian, {**about, "equilibrium": found, "source": name})
     write_splits(made, model.vocabulary, {**about, "source": name}, out)

@@ -225,8 +225,10 @@ def measure(
     for k, start in enumerate(STARTS):
         tokens = ordered(model, chains) if start == "cold" else None
         numbers = np.random.SeedSequence([k, *seeds.tolist()])
-        label = f"{start} beta = {model.beta:.4g}"
-        run = pair_gibbs.sample(model, chains, sweeps, numbers, threads, label, initial=tokens)
+        run = pair_gibbs.sample(
+            model, chains, sweeps, numbers, threads, f"{start} beta = {model.beta:.4g}",
+            initial=tokens,
+        )  # fmt: skip
         found[start], found[f"{start}_se"] = hamming(run.tokens, model.vocabulary)
     return found
 

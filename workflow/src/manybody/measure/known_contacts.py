@@ -42,6 +42,7 @@ LAYOUTS = {
     r"\S+ [A-Za-z]( \d+){6}": "i base before after j number before_stacked after_stacked",
 }
 NEAREST = 2.0  # angstrom: no table of distances has only less
+BOND = 1.0  # angstrom: atoms of two residues are farther apart
 # What values of pairs may be. Programs write 0, -1 or 999 for a distance that is not known.
 RANGES = {
     "d": (
@@ -221,6 +222,11 @@ def structure_distances(
         raise SourceError(
             f"{path}: {named} has no atom CB or CA at a residue of the record "
             f"{about['reference']}; expected a structure with atoms, not a coarser one"
+        )
+    if np.count_nonzero(np.diag(between, 1) < BOND) > len(of_chain) / 2:
+        raise SourceError(
+            f"{path}: most residues of {named} are nearer than {BOND:g} to the next one; expected "
+            "coordinates in angstrom: if these are in nanometres, multiply them by ten"
         )
     distances = np.full((len(about["aligned"]),) * 2, np.nan)
     sites = np.array(columns)[of_record]
