@@ -158,8 +158,9 @@ def test_no_credentials_are_sent_whatever_the_machine_holds(server, path, tmp_pa
 
 def test_secrets_in_an_address_are_neither_shown_nor_kept(server, path, capfd):
     fetch(f"{server.url}/text.txt?token=hush#hush", path, patience=0.001)
-    record = (path.parent / "text.txt.json").read_text()
-    assert json.loads(record)["url"] == f"{server.url}/text.txt"
+    assert json.loads((path.parent / "text.txt.json").read_text())["url"] == (
+        f"{server.url}/text.txt"
+    )
     refused = "http://me:hush@127.0.0.1:1/x?token=hush"
     with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x:") as caught:
         fetch(refused, path.with_name("x"), patience=0.001)

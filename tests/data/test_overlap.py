@@ -78,8 +78,9 @@ def test_short_blocks_share_what_they_have(tmp_path):
 
 
 def test_a_training_text_of_one_block_is_looked_through(tmp_path):
-    train = stored(tmp_path / "train", np.array([[0, 1, 2]]), 9)
-    assert overlap.stand_in(train, np.array([[0, 1, 2], [1, 2, 0]])).tolist() == [True, False]
+    assert overlap.stand_in(
+        stored(tmp_path / "train", np.array([[0, 1, 2]]), 9), np.array([[0, 1, 2], [1, 2, 0]])
+    ).tolist() == [True, False]
 
 
 def test_shares_and_what_is_said_of_them(tmp_path):

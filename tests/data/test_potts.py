@@ -183,8 +183,9 @@ def test_contact_map_is_that_of_the_specification():
 
 def test_stored_colours_are_the_default_draw():
     stored = stored_colours()
-    digest = hashlib.sha256(stored.astype("<f8").tobytes()).hexdigest()
-    assert digest == "e5473517583c91bffba9771c8083392db8ef34f64a3ed61932b0306bd3652138"
+    assert hashlib.sha256(stored.astype("<f8").tobytes()).hexdigest() == (
+        "e5473517583c91bffba9771c8083392db8ef34f64a3ed61932b0306bd3652138"
+    )
     np.testing.assert_array_equal(stored, stored.T)
     assert np.sort(np.diag(stored))[-2:].tolist() == pytest.approx([2.04, 3.96], abs=0.005)
     assert stored.max() == np.diag(stored).max()

@@ -186,8 +186,9 @@ def test_rows_of_a_column_are_documents(tmp_path, name, kind):
     found = collected(tmp_path, corpus)
     everything = [story for stories in found.values() for story in stories]
     assert sorted(everything) == sorted(story.rstrip() for story in stories[:-3])
-    about = Documents(tmp_path / "out" / "test.parquet").about
-    assert about["passed_over"] == [f"{path} (3 blank or null rows)"]
+    assert Documents(tmp_path / "out" / "test.parquet").about["passed_over"] == [
+        f"{path} (3 blank or null rows)"
+    ]
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
@@ -445,8 +446,9 @@ def test_local_files_of_tinystories_with_the_published_split(tmp_path):
     files = {part: [str(tmp_path / f"{part[:5]}.txt")] for part in ("train", "validation")}
     found = collected(tmp_path, {"kind": "tinystories", "files": files, "split": "published"})
     assert found["train"] == [f"Story {i}.\n\nThe end." for i in range(30)]
-    held_out = found["validation"] + found["test"]
-    assert sorted(held_out) == [f"Story {i}.\n\nThe end." for i in range(30, 60)]
+    assert sorted(found["validation"] + found["test"]) == [
+        f"Story {i}.\n\nThe end." for i in range(30, 60)
+    ]
 
 
 def test_wikitext_from_parquet_equals_wikitext_from_text(tmp_path):

@@ -10,7 +10,7 @@ import explicit
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from transformers import GPTNeoConfig, GPTNeoForCausalLM
+from transformers import GPTNeoModel, RobertaPreLayerNormModel
 
 from manybody import models
 from manybody.models import ARCHITECTURES, build
@@ -238,26 +238,52 @@ def test_rows_of_copies_and_their_gradients_are_the_same_by_index_and_by_product
     assert torch.equal(found[0][0].view(5, 3, 2)[3], x[[12, 10, 11]])
 
 
-def test_gpt_equals_the_library_with_its_own_head():
-    model = made(transformer("gpt", width=16, mlp=20), torch.float32)
-    config = GPTNeoConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        num_layers=2,
-        num_heads=2,
-        intermediate_size=20,
-        max_position_embeddings=LENGTH,
-        attention_types=[[["global", "local"], 1]],
-        attn_implementation="eager",
+@pytest.mark.parametrize("architecture", ["bert", "gpt"])
+def test_logits_are_those_of_the_library_with_the_same_weights(architecture):
+    description, tokens = transformer(architecture, layers=3), tokens_of()
+    model = made(description, torch.float32).double()
+    given = [tokens < 4] if architecture == "bert" else []
+    symbols = tokens.masked_fill(given[0], VOCABULARY) if given else tokens
+    expected = model.as_transformers().double()(symbols).logits
+    # the library's GPT attends in single precision
+    torch.testing.assert_close(model(tokens, *given), expected, rtol=1e-5, atol=1e-6)
+    scored = model.head_rows(model.features(tokens, *given), tokens)
+    torch.testing.assert_close(
+        scored, expected.gather(2, tokens[..., None]).squeeze(2), rtol=1e-5, atol=1e-6
     )
-    library = GPTNeoForCausalLM(config).eval()
-    library.transformer.load_state_dict(model.decoder.state_dict())
-    library.tie_weights()
-    tokens = tokens_of()
-    expected = library(input_ids=tokens).logits
-    assert (model(tokens) - expected).abs().max() <= 1e-6 * expected.abs().max()
-    scored = model.head_rows(model.features(tokens), tokens)
-    assert torch.allclose(scored, expected.gather(2, tokens[..., None]).squeeze(2), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "library", "options", "config"),
+    [
+        (
+            "bert",
+            RobertaPreLayerNormModel,
+            dict(add_pooling_layer=False),
+            dict(
+                vocab_size=VOCABULARY + 1,
+                type_vocab_size=1,
+                pad_token_id=None,
+                initializer_range=12**-0.5,
+            ),
+        ),
+        ("gpt", GPTNeoModel, {}, dict(vocab_size=VOCABULARY, attention_types=[[["global"], 2]])),
+    ],
+)
+def test_first_weights_are_drawn_as_those_of_the_library(architecture, library, options, config):
+    torch.manual_seed(3)
+    weights = build(transformer(architecture, width=12)).state_dict()
+    torch.manual_seed(3)
+    config = library.config_class(
+        hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
+        max_position_embeddings=LENGTH, **config,
+    )  # fmt: skip
+    drawn = library(config, **options).state_dict()
+    assert all(
+        torch.equal(weight, drawn[name.partition(".")[2]])
+        for name, weight in weights.items()
+        if not name.startswith("output")
+    )
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -143,10 +143,8 @@ def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
 
 
 def _bert_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:
-    """The library's own encoder on all rows of all copies, of which the masked rows are read."""
-    places = torch.arange(model.length, device=copies.device).expand_as(copies)
-    symbols = copies.masked_fill(hidden, model.vocabulary)
-    output = model.encoder(input_ids=symbols, position_ids=places).last_hidden_state
+    """An encoder on all rows of all copies, of which the masked rows are read."""
+    output = model.features(copies, hidden)
     return output[torch.arange(len(copies), device=copies.device), positions]
 
 

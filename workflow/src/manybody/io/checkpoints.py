@@ -113,8 +113,9 @@ def chosen_step(
     manifest is `reference`.
     """
     if isinstance(step, dict):
-        final = Manifest.read(reference, "model").about["final"]
-        return checkpoint_at_loss(manifest, final["validation_loss"])
+        return checkpoint_at_loss(
+            manifest, Manifest.read(reference, "model").about["final"]["validation_loss"]
+        )
     return checkpoint_steps(manifest)[-1] if step == "last" else step
 
 

@@ -73,8 +73,11 @@ def held(folder: str | Path, alive: bool = True) -> list[Path]:
     with tempfile.TemporaryFile(dir=folder) as clock:
         mine = {"host": socket.gethostname(), "boot": boot()}
         now = os.fstat(clock.fileno()).st_mtime
-    paths = sorted(Path(folder).rglob(".lease"))
-    return [path.parent for path in paths if path.exists() and _dead(path, mine, now) != alive]
+    return [
+        path.parent
+        for path in sorted(Path(folder).rglob(".lease"))
+        if path.exists() and _dead(path, mine, now) != alive
+    ]
 
 
 def _claim(path: Path, mine: dict) -> bool:

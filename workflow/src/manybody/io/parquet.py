@@ -48,8 +48,10 @@ def writing(path: str | Path, schema: pa.Schema, **encoding) -> Iterator[pq.Parq
 
 def set_document(writer: pq.ParquetWriter, document: dict) -> None:
     """Gives an open writer its JSON document, before it is closed."""
-    sealed = {**document, "digest": _digest(document)}
-    text = json.dumps(sealed, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    text = json.dumps(
+        {**document, "digest": _digest(document)},
+        sort_keys=True, ensure_ascii=True, allow_nan=False,
+    )  # fmt: skip
     writer.add_key_value_metadata({KEY.decode(): text})
 
 

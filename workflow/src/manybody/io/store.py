@@ -85,8 +85,10 @@ class Job:
         for path in self._files():
             _link(path, part / path.name)
         files = {path.name: sha256(path) for path in sorted(part.iterdir())}
-        seconds = round(time.monotonic() - self.begin, 1)
-        write_json(part / MADE, {"files": files, "seconds": seconds, **self.about})
+        write_json(
+            part / MADE,
+            {"files": files, "seconds": round(time.monotonic() - self.begin, 1), **self.about},
+        )
         part.replace(self.version)
         for old in versions(self.version.parent)[VERSIONS:]:
             shutil.rmtree(old)

@@ -189,8 +189,11 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
         pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
         for field in THEORY.schema
     ]
-    table = pa.Table.from_arrays(columns, schema=THEORY.schema)
-    parquet.write_table(path, table, {"kind": THEORY.kind, "about": about})
+    parquet.write_table(
+        path,
+        pa.Table.from_arrays(columns, schema=THEORY.schema),
+        {"kind": THEORY.kind, "about": about},
+    )
 
 
 def rows(quantity: str, series: str, x, y, y_err=np.nan, seed: int = 0) -> pd.DataFrame:

@@ -73,8 +73,10 @@ def site_names(about: dict, length: int) -> list[str]:
     it has a gap; their numbers, from 1, of sequences from elsewhere. `about` is their document."""
     if "aligned" not in about:
         return [str(site) for site in range(1, length + 1)]
-    residues = zip(about["aligned"], about["numbers"], strict=True)
-    return ["-" if number is None else f"{letter.upper()}{number}" for letter, number in residues]
+    return [
+        "-" if number is None else f"{letter.upper()}{number}"
+        for letter, number in zip(about["aligned"], about["numbers"], strict=True)
+    ]
 
 
 def blocks(run: Manifest) -> PairModel:

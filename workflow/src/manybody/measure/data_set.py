@@ -109,6 +109,8 @@ def _origin(about: dict) -> tuple[list[str] | str | None, str]:
         link = f"[{REPOSITORIES[kind]}](https://huggingface.co/datasets/{REPOSITORIES[kind]})"
         return LICENCES[kind], f"{link} at {corpus['revision']}, {' and '.join(LICENCES[kind])}"
     if kind == "pydocs":
-        names = ", ".join(corpus["packages"])
-        return "other", f"docstrings of {names}, each under the licence of its package"
+        return (
+            "other",
+            f"docstrings of {', '.join(corpus['packages'])}, each under the licence of its package",
+        )
     return "unknown", f"files of a user; {add}"

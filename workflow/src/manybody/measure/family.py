@@ -242,8 +242,10 @@ def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
 def split(family: Family, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Rows of four fifths of the sequences and of the others, by whole clusters of similar ones;
     `SourceError` where there are too few."""
-    shares = dict(validation=HELD_OUT, test=HELD_OUT)
-    source = dict(split=shares, seed=SEED, identity=family.about["identity"])
+    source = dict(
+        split=dict(validation=HELD_OUT, test=HELD_OUT), seed=SEED,
+        identity=family.about["identity"],
+    )  # fmt: skip
     parts, _ = alignment.split(family.tokens, source, threads, family.clusters)
     return parts["train"], np.concatenate([parts["validation"], parts["test"]])
 

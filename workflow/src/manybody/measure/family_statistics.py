@@ -110,8 +110,10 @@ def connected(
     alone = [found.sum(axis=tuple({*range(number)} - {axis})) for axis in range(number)]
     if number == 2:
         return found - np.multiply.outer(*alone)
-    shapes = [(-1, 1, 1), (1, -1, 1), (1, 1, -1)]
-    alone = [one.reshape(shape) for one, shape in zip(alone, shapes, strict=True)]
+    alone = [
+        one.reshape(shape)
+        for one, shape in zip(alone, [(-1, 1, 1), (1, -1, 1), (1, 1, -1)], strict=True)
+    ]
     pairs = sum(found.sum(axis=axis, keepdims=True) * alone[axis] for axis in range(number))
     return found - pairs + 2 * alone[0] * alone[1] * alone[2]
 
@@ -162,8 +164,10 @@ def compared(
             _points("components", series, *along),
             _points("distances", series, near, np.arange(1, len(near) + 1) / len(near)),
         ]
-    columns = ["statistic", "correlation", "halves", "slope", "number"]
-    return pd.DataFrame(rows, columns=columns), pd.concat(points, ignore_index=True)
+    return (
+        pd.DataFrame(rows, columns=["statistic", "correlation", "halves", "slope", "number"]),
+        pd.concat(points, ignore_index=True),
+    )
 
 
 def _sets(length: int, number: int, most: int, generator: np.random.Generator) -> list[tuple]:

@@ -73,8 +73,9 @@ def _asked(model: Model, head: Callable, numbers: int, size: int) -> Conditional
     device = next(model.parameters()).device
     batch = max(1, (2**19 if device.type == "cpu" else 2**28) // size)
     if model.about.causal:
-        given = lambda tokens: head(model.features(tokens.to(device)))  # noqa: E731
-        return Conditionals(given, numbers, True, batch)
+        return Conditionals(
+            lambda tokens: head(model.features(tokens.to(device))), numbers, True, batch
+        )
 
     def masked(tokens: Tensor, positions: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=device)

@@ -252,8 +252,9 @@ def of_family(path: Path, about: dict) -> np.ndarray:
     (`document`), nan where the family has no column of them. The family's reference record is
     aligned with the sequence; `Refusal` where less than 90 % of its residues are the same."""
     model = PairModel.load(path / "model.safetensors" if path.is_dir() else path)
-    numbers = model.about["numbers"]
-    columns = np.array([place for place, number in enumerate(numbers) if number is not None])
+    columns = np.array(
+        [place for place, number in enumerate(model.about["numbers"]) if number is not None]
+    )
     record = "".join(model.about["aligned"][place] for place in columns)
     (ours, theirs), same = known_contacts.aligned(about["aligned"], record, about["kind"])
     if same < ALIKE * len(record):

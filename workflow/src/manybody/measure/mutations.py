@@ -124,8 +124,9 @@ def energies(
             )
         rows, width = letters_of(family, model.about), max(map(len, letters))
         parts = [[one[n] for n in other] for one in (names, letters)]
-        padded = [row.ljust(width, "-") for row in parts[1]]
-        alignment.encode(Path(path), parts[0], padded, kind, confirmed=True)
+        alignment.encode(
+            Path(path), parts[0], [row.ljust(width, "-") for row in parts[1]], kind, confirmed=True
+        )
         for n, row in zip(other, profile.align(*parts, rows, kind), strict=True):
             given[n] = row
     tokens, _ = alignment.encode(Path(path), names, given, kind, confirmed=True)

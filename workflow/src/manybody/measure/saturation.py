@@ -132,8 +132,9 @@ def read_times(
         steps, start, chains = mine["step"].unique(), targets[name].get("rows"), sums.shape[-1]
         key = (tuple(start) if start else name, chains)
         if key not in draws:
-            each = np.full(chains, 1 / chains)
-            draws[key] = generator.multinomial(chains, each, size=bootstraps).T.astype(float)
+            draws[key] = generator.multinomial(
+                chains, np.full(chains, 1 / chains), size=bootstraps
+            ).T.astype(float)
         times, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
         curves = np.moveaxis((sums @ draws[key]) / (counts @ draws[key]), -1, 0)
         return Times(times, log_times(steps, curves, share)[0], float(np.max(width)), chains)

@@ -61,8 +61,9 @@ def options(architecture: str):
     The keys are those of `models: {name}` but for `architecture`, `init_seed` and `training`.
     Raises `ValueError` for an architecture that is not in the registry.
     """
-    keys = import_module("manybody.models.keys")
-    return getattr(keys, about({"architecture": architecture}).network)
+    return getattr(
+        import_module("manybody.models.keys"), about({"architecture": architecture}).network
+    )
 
 
 def architectures_with(key: str) -> list[str]:

@@ -10,13 +10,20 @@ from torch.nn import functional
 SHORT = 32  # rows up to which, on a CPU, these products beat torch's fused kernel
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool = False) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool = False, window: int = 0
+) -> Tensor:
     """Attention output (N, heads, L, c) of query, key, value (N, heads, L, c).
 
-    causal: a row sees itself and those before it. The softmax of scale k_j.q_i runs along the
-    first axis of k q^T, whose columns torch takes side by side; along rows it takes them singly.
+    causal: a row sees itself and those before it, in all at most `window` rows if that is not 0.
+    The softmax of scale k_j.q_i runs along the first axis of k q^T, whose columns torch takes side
+    by side; along rows it takes them singly.
     """
     *outer, length, _ = query.shape
+    if causal and 0 < window < length:
+        seen = torch.ones(length, length, dtype=torch.bool, device=query.device)
+        seen = seen.tril().triu(1 - window)
+        return functional.scaled_dot_product_attention(query, key, value, seen, scale=scale)
     if query.is_cuda or length > SHORT:
         return functional.scaled_dot_product_attention(
             query, key, value, is_causal=causal, scale=scale

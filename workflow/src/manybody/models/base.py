@@ -169,6 +169,25 @@ class Model(nn.Module):
         return self.head(self.masked_features(tokens, rows, positions))
 
 
+def named_parts(**parts) -> nn.ModuleDict:
+    """Modules by the names that a library gives them; a dictionary stands for a module of parts."""
+    return nn.ModuleDict(
+        {
+            name: named_parts(**part) if isinstance(part, dict) else part
+            for name, part in parts.items()
+        }
+    )
+
+
+def draw_weights(module: nn.Module, deviation: float) -> None:
+    """Draws the weights of linear maps and embeddings from N(0, deviation^2); biases are 0."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=deviation)
+            if getattr(part, "bias", None) is not None:
+                nn.init.zeros_(part.bias)
+
+
 def compiled_loss(compute: Callable, *weights: Tensor) -> tuple[Tensor, Tensor]:
     """Losses and correctness (N,) of compiled loops, with a backward pass to `weights`.
 

@@ -1,30 +1,22 @@
 """BERT: transformers' pre-LN encoder, with a forward that computes only what one mask needs.
 
-The parameters are those of `RobertaPreLayerNormModel` (learned absolute positions, GELU, no
-dropout, a final LayerNorm) and of an untied linear head with |V| outputs; the input has |V| + 1
-rows, the last one for the mask. A copy with one mask shares with its sequence everything that is
-computed row by row before the first attention, and only its masked row is read at the end.
+The parameters, their names and their initial draws are those of `RobertaPreLayerNormModel` (learned
+absolute positions, GELU, no dropout, a final LayerNorm), without an embedding of the segment, of
+which there is one; and of an untied linear head with |V| outputs. The input has |V| + 1 rows, the
+last one for the mask. A copy with one mask shares with its sequence everything that is computed row
+by row before the first attention, and only its masked row is read at the end. The import of the
+library takes longer than that of torch, so that only `as_transformers` needs it.
 """
+
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    RobertaPreLayerNormConfig,
-    RobertaPreLayerNormForTokenClassification,
-    RobertaPreLayerNormModel,
-)
 
 from manybody.models.attention import attend, attend_once
-from manybody.models.base import Model
+from manybody.models.base import Model, draw_weights, named_parts
 from manybody.models.linear import accelerate_layers, linear
-
-
-class NoTokenTypes(nn.Module):
-    """Stands where the library adds an embedding of the segment: there is one segment only."""
-
-    def forward(self, token_types: Tensor) -> float:
-        return 0.0
 
 
 class Bert(Model):
@@ -35,51 +27,71 @@ class Bert(Model):
             "bert", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
         self.heads = heads
-        self.encoder = RobertaPreLayerNormModel(
-            RobertaPreLayerNormConfig(
-                vocab_size=vocabulary + 1,
-                hidden_size=width,
-                num_hidden_layers=layers,
-                num_attention_heads=heads,
-                intermediate_size=mlp,
-                max_position_embeddings=length,
-                type_vocab_size=1,
-                hidden_dropout_prob=0.0,
-                attention_probs_dropout_prob=0.0,
-                pad_token_id=None,
-                bos_token_id=None,
-                eos_token_id=None,
-                # The library's 0.02 suits widths near 1000; at 64 it costs a plateau of 1000 steps.
-                initializer_range=width**-0.5,
-                attn_implementation="sdpa",
+        norm = partial(nn.LayerNorm, width, eps=1e-12)
+        self.encoder = named_parts(
+            embeddings=dict(
+                word_embeddings=nn.Embedding(vocabulary + 1, width),
+                token_type_embeddings=nn.Embedding(1, width),
+                LayerNorm=norm(),
+                position_embeddings=nn.Embedding(length, width),
             ),
-            add_pooling_layer=False,
+            encoder=dict(
+                layer=nn.ModuleList(
+                    named_parts(
+                        attention={
+                            "self": {
+                                name: nn.Linear(width, width) for name in ("query", "key", "value")
+                            },
+                            "output": dict(dense=nn.Linear(width, width)),
+                            "LayerNorm": norm(),
+                        },
+                        intermediate=dict(LayerNorm=norm(), dense=nn.Linear(width, mlp)),
+                        output=dict(dense=nn.Linear(mlp, width)),
+                    )
+                    for _ in range(layers)
+                )
+            ),
+            LayerNorm=norm(),
         )
-        self.encoder.embeddings.token_type_embeddings = NoTokenTypes()
+        # The library's 0.02 suits widths near 1000; at 64 it costs a plateau of 1000 steps.
+        draw_weights(self.encoder, width**-0.5)
+        del self.encoder.embeddings["token_type_embeddings"]
         self.output = nn.Linear(width, vocabulary)
-        nn.init.normal_(self.output.weight, std=self.encoder.config.initializer_range)
-        nn.init.zeros_(self.output.bias)
+        draw_weights(self.output, width**-0.5)
         accelerate_layers(self)
 
-    def as_transformers(self) -> RobertaPreLayerNormForTokenClassification:
+    def as_transformers(self):
         """The same weights; the class of a position is its token, a masked one has the token |V|.
 
         The library's class for masked tokens has one more layer before its linear head. It counts
         positions from the number of the padding, |V| + 1, on; the rows before are not used.
         """
-        size, given = self.vocabulary, self.encoder.config.to_dict()
-        given |= dict(
+        from transformers import (
+            RobertaPreLayerNormConfig,
+            RobertaPreLayerNormForTokenClassification,
+        )
+
+        size, sizes = self.vocabulary, self.description
+        config = RobertaPreLayerNormConfig(
             vocab_size=size + 2,
+            hidden_size=sizes["width"],
+            num_hidden_layers=sizes["layers"],
+            num_attention_heads=sizes["heads"],
+            intermediate_size=sizes["mlp"],
             max_position_embeddings=size + 2 + self.length,
+            type_vocab_size=1,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
             pad_token_id=size + 1,
             mask_token_id=size,
+            bos_token_id=None,
+            eos_token_id=None,
+            initializer_range=sizes["width"] ** -0.5,
             id2label={number: str(number) for number in range(size)},
             label2id={str(number): number for number in range(size)},
         )
         with torch.random.fork_rng(devices=[]):
-            library = RobertaPreLayerNormForTokenClassification(
-                RobertaPreLayerNormConfig.from_dict(given)
-            )
+            library = RobertaPreLayerNormForTokenClassification(config)
         weights = {name: torch.zeros_like(value) for name, value in library.state_dict().items()}
         places = {"encoder": "roberta_prelayernorm", "output": "classifier"}
         for name, value in self.state_dict().items():
@@ -91,16 +103,15 @@ class Bert(Model):
 
     @property
     def activation_size(self) -> int:
-        config = self.encoder.config
-        return self.length * max(3 * config.hidden_size, config.intermediate_size)
+        return self.length * max(3 * self.description["width"], self.description["mlp"])
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The library's own forward, on all rows."""
+        """Final-norm output (B, L, width) of all rows."""
         self.check_tokens(tokens)
-        if mask is not None:
-            tokens = tokens.masked_fill(mask, self.vocabulary)
-        places = torch.arange(self.length, device=tokens.device).expand_as(tokens)
-        return self.encoder(input_ids=tokens, position_ids=places).last_hidden_state
+        x = self._embed(tokens if mask is None else tokens.masked_fill(mask, self.vocabulary))
+        for layer in self.encoder.encoder.layer:
+            x = self._finish(layer, x, self._attend(self._projections(layer, x)))
+        return self.encoder.LayerNorm(x).unflatten(0, tokens.shape)
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Final-norm output (N, width) of the masked row of each copy.
@@ -119,8 +130,8 @@ class Bert(Model):
         layers = self.encoder.encoder.layer
         for number, layer in enumerate(layers):
             first, last = number == 0, number == len(layers) - 1
-            inner, normed = layer.attention.self, layer.attention.LayerNorm(x)
             if last:
+                inner, normed = layer.attention.self, layer.attention.LayerNorm(x)
                 masked = len(x) - length + positions if first else copies
                 x, query = x.index_select(0, masked), inner.query(normed.index_select(0, masked))
                 if first:
@@ -128,9 +139,7 @@ class Bert(Model):
                 maps = [(part.weight, part.bias) for part in (inner.key, inner.value)]
                 seen = attend_once(query, normed.unflatten(0, (-1, length)), *maps, self.heads)
             else:
-                projections = [inner.query, inner.key, inner.value]
-                weight = torch.cat([p.weight for p in projections])
-                mixed = linear(normed, weight, torch.cat([p.bias for p in projections]))
+                mixed = self._projections(layer, x)
                 if first:
                     mixed = rows_of_copies(mixed, rows, positions, length, product)
                     x = rows_of_copies(x, rows, positions, length, product)
@@ -144,19 +153,30 @@ class Bert(Model):
         x = functional.embedding(tokens, parts.word_embeddings.weight)
         return parts.LayerNorm(x + parts.position_embeddings.weight).flatten(0, 1)
 
+    def _projections(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """Queries, keys and values (N * L, 3 width) of rows x (N * L, width)."""
+        parts = layer.attention.self.values()
+        weight = torch.cat([part.weight for part in parts])
+        normed = layer.attention.LayerNorm(x)
+        return linear(normed, weight, torch.cat([part.bias for part in parts]))
+
     def _attend(self, mixed: Tensor) -> Tensor:
         """Attention output (N * L, width) of queries, keys and values `mixed` (N * L, 3 width)."""
-        width = self.encoder.config.hidden_size
-        parts = mixed.view(-1, self.length, 3, self.heads, width // self.heads)
+        parts = mixed.unflatten(-1, (3, self.heads, -1)).unflatten(0, (-1, self.length))
         # One tensor for each part: the gradients of all are then put together in one pass.
         query, key, value = [part.transpose(1, 2) for part in parts.unbind(2)]
-        seen = attend(query, key, value, query.shape[-1] ** -0.5)
-        return seen.transpose(1, 2).reshape(-1, width)
+        return (
+            attend(query, key, value, query.shape[-1] ** -0.5)
+            .transpose(1, 2)
+            .flatten(2)
+            .flatten(0, 1)
+        )
 
     def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
         """The rest of a layer: attention's output projection, then the MLP, both with skips."""
         x = layer.attention.output.dense(seen) + x
-        return layer.output.dense(layer.intermediate(x)) + x
+        hidden = layer.intermediate.dense(layer.intermediate.LayerNorm(x))
+        return layer.output.dense(functional.gelu(hidden)) + x
 
 
 def rows_of_copies(

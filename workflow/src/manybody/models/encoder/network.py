@@ -39,8 +39,10 @@ class Encoder(Model):
         # Models without these keys were described before there were two readings.
         smallest = (positions, head) == ("learnt", "linear")
         reading = {} if smallest else {"positions": positions, "head": head}
-        sizes = dict(layers=layers, heads=heads, width=width, mlp=mlp)
-        super().__init__("encoder", vocabulary, length, **sizes, **reading)
+        super().__init__(
+            "encoder", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp,
+            **reading,
+        )  # fmt: skip
         self.heads = heads
         self.embedding = nn.Embedding(vocabulary + 1, width)
         if positions == "learnt":

@@ -1,14 +1,18 @@
-"""GPT: transformers' GPT-Neo with a head tied to the embedding, for next-token prediction."""
+"""GPT: transformers' GPT-Neo with a head tied to the embedding, for next-token prediction.
+
+The parameters, their names and their initial draws are those of `GPTNeoModel`, without dropout.
+Scores of attention have no scale, and keys, queries and values no bias.
+"""
 
 import torch
-from torch import Tensor
-from transformers import GPTNeoConfig, GPTNeoForCausalLM, GPTNeoModel
+from torch import Tensor, nn
+from torch.nn import functional
 
 from manybody.models.attention import attend
-from manybody.models.base import Model
+from manybody.models.base import Model, draw_weights, named_parts
 from manybody.models.linear import accelerate_layers
 
-WINDOW = 256
+WINDOW = 256  # tokens that a local layer sees
 
 
 class Gpt(Model):
@@ -18,40 +22,61 @@ class Gpt(Model):
         super().__init__(
             "gpt", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
-        kinds = [[[("global", "local")[layer % 2]], 1] for layer in range(layers)]
-        self.decoder = GPTNeoModel(
-            GPTNeoConfig(
-                vocab_size=vocabulary,
-                hidden_size=width,
-                num_layers=layers,
-                num_heads=heads,
-                intermediate_size=mlp,
-                max_position_embeddings=length,
-                attention_types=kinds,
-                window_size=WINDOW,
-                activation_function="gelu_pytorch_tanh",  # gelu_new in one operation
-                use_cache=False,
-                bos_token_id=None,
-                eos_token_id=None,
-                attn_implementation="eager",
-            )
+        self.heads = heads
+        self.decoder = named_parts(
+            wte=nn.Embedding(vocabulary, width),
+            wpe=nn.Embedding(length, width),
+            h=nn.ModuleList(
+                named_parts(
+                    ln_1=nn.LayerNorm(width),
+                    attn=dict(
+                        attention=dict(
+                            k_proj=nn.Linear(width, width, bias=False),
+                            v_proj=nn.Linear(width, width, bias=False),
+                            q_proj=nn.Linear(width, width, bias=False),
+                            out_proj=nn.Linear(width, width),
+                        )
+                    ),
+                    ln_2=nn.LayerNorm(width),
+                    mlp=dict(c_fc=nn.Linear(width, mlp), c_proj=nn.Linear(mlp, width)),
+                )
+                for _ in range(layers)
+            ),
+            ln_f=nn.LayerNorm(width),
         )
+        draw_weights(self.decoder, 0.02)
         accelerate_layers(self)
-        if length <= WINDOW:  # else a local layer does not see all
-            for block in self.decoder.h:
-                block.attn.attention._attn = attend_to_past
 
-    def as_transformers(self) -> GPTNeoForCausalLM:
+    def as_transformers(self):
         """The same weights, with the head tied to the embedding."""
-        given = self.decoder.config.to_dict() | dict(tie_word_embeddings=True)
+        from transformers import GPTNeoConfig, GPTNeoForCausalLM
+
+        sizes = self.description
+        config = GPTNeoConfig(
+            vocab_size=self.vocabulary,
+            hidden_size=sizes["width"],
+            num_layers=sizes["layers"],
+            num_heads=sizes["heads"],
+            intermediate_size=sizes["mlp"],
+            max_position_embeddings=self.length,
+            attention_types=[
+                [[("global", "local")[layer % 2]], 1] for layer in range(sizes["layers"])
+            ],
+            window_size=WINDOW,
+            activation_function="gelu_pytorch_tanh",
+            use_cache=False,
+            bos_token_id=None,
+            eos_token_id=None,
+            tie_word_embeddings=True,
+        )
         with torch.random.fork_rng(devices=[]):
-            library = GPTNeoForCausalLM(GPTNeoConfig.from_dict(given))
+            library = GPTNeoForCausalLM(config)
         library.transformer.load_state_dict(self.decoder.state_dict())
         return library.cpu().eval()
 
     @property
     def activation_size(self) -> int:
-        return self.length * max(self.vocabulary, self.decoder.config.intermediate_size)
+        return self.length * max(self.vocabulary, self.description["mlp"])
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|) of the token after each of `tokens` (B, T), T <= L."""
@@ -66,14 +91,20 @@ class Gpt(Model):
                 f"gpt: tokens have length {tokens.shape[-1]}, the model was built for at most "
                 f"{self.length}; give sequences of that length or build a longer model"
             )
-        places = torch.arange(tokens.shape[-1], device=tokens.device)[None]
-        return self.decoder(input_ids=tokens, position_ids=places).last_hidden_state
+        places = functional.embedding(tokens, self.decoder.wte.weight)
+        x = places + self.decoder.wpe.weight[: tokens.shape[-1]]
+        for number, layer in enumerate(self.decoder.h):
+            normed, parts = layer.ln_1(x), layer.attn.attention
+            query, key, value = [
+                part(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for part in (parts.q_proj, parts.k_proj, parts.v_proj)
+            ]
+            seen = attend(query, key, value, 1.0, causal=True, window=WINDOW * (number % 2))
+            x = parts.out_proj(seen.transpose(1, 2).flatten(2)) + x
+            hidden = functional.gelu(layer.mlp.c_fc(layer.ln_2(x)), approximate="tanh")
+            x = x + layer.mlp.c_proj(hidden)
+        return self.decoder.ln_f(x)
 
     @property
     def readout(self) -> tuple[Tensor, None]:
         return self.decoder.wte.weight, None
-
-
-def attend_to_past(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple:
-    """What GPT-Neo's layers call: causal attention without a scale, and no map."""
-    return attend(query, key, value, 1.0, causal=True), None
