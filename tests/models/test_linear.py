@@ -121,7 +121,7 @@ def test_attention_of_one_query_is_that_of_its_keys_and_values(heads):
     compare(attend_once(query, rows, weights[:2], weights[2:], heads), expected, *given)
 
 
-@pytest.mark.parametrize("window", [2, 9])  # of local layers: narrower than the text, and wider
+@pytest.mark.parametrize("window", [2, 5, 9])  # of local layers; the text has six tokens
 def test_a_gpt_attends_as_that_of_the_library(monkeypatch, window):
     monkeypatch.setattr(gpt, "WINDOW", window)
     model = gpt.Gpt(vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=8).double()
