@@ -12,7 +12,8 @@ RESULTS ?= results
 export VENV LOCKS RESULTS
 export VIRTUAL_ENV = $(if $(filter /%,$(VENV)),,$(CURDIR)/)$(VENV)
 INSIDE = PATH="$$VIRTUAL_ENV/bin:$$PATH"
-TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
+# In the order of files: by the number of tests, the longest test would come last and alone.
+TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help env figures gallery resume why prune archive test test-system test-all config docs lock audit
 
