@@ -110,8 +110,8 @@ def torch_build(venv, release):
 
 def install(venv, lock):
     """Install all of `lock`, and nothing whose digest it does not hold."""
-    # The bytecode of all 1.8 GB doubles the time; Python writes that of what it imports. Where it
-    # is told not to, each start would compile anew: 2 s for torch, 6 s for a BERT.
+    # Compiling all packages doubles the time, and Python keeps the bytecode of what it imports.
+    # Where it may not (PYTHONDONTWRITEBYTECODE), each job would compile torch anew, in 2 s.
     compiled = "--compile" if sys.dont_write_bytecode else "--no-compile"
     checked = [compiled, "--require-hashes"]
     first = re.search(r"^setuptools==(?:.*\\\n)+.*\n", lock.read_text("utf-8"), re.M)[0]

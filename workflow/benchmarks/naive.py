@@ -5,6 +5,7 @@ of explicitly masked copies a proposal, the cancelled ratio, the scores of the c
 b = a skipped, one output row scored a copy. It knows nothing of what copies share.
 """
 
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 
@@ -143,9 +144,14 @@ def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
 
 
 def _bert_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:
-    """An encoder on all rows of all copies, of which the masked rows are read."""
-    output = model.features(copies, hidden)
+    """The library's own encoder on all rows of all copies, of which the masked rows are read."""
+    output = _library(model)(copies.masked_fill(hidden, model.vocabulary)).last_hidden_state
     return output[torch.arange(len(copies), device=copies.device), positions]
+
+
+@lru_cache(maxsize=1)
+def _library(model):
+    return model.as_transformers().roberta_prelayernorm.to(model.output.weight)
 
 
 def _factored_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class Gpt(Model):
                 [[("global", "local")[layer % 2]], 1] for layer in range(sizes["layers"])
             ],
             window_size=WINDOW,
-            activation_function="gelu_pytorch_tanh",
+            activation_function="gelu_pytorch_tanh",  # gelu_new in one operation
             use_cache=False,
             bos_token_id=None,
             eos_token_id=None,
@@ -91,8 +91,8 @@ class Gpt(Model):
                 f"gpt: tokens have length {tokens.shape[-1]}, the model was built for at most "
                 f"{self.length}; give sequences of that length or build a longer model"
             )
-        places = functional.embedding(tokens, self.decoder.wte.weight)
-        x = places + self.decoder.wpe.weight[: tokens.shape[-1]]
+        x = functional.embedding(tokens, self.decoder.wte.weight)
+        x = x + self.decoder.wpe.weight[: tokens.shape[-1]]
         for number, layer in enumerate(self.decoder.h):
             normed, parts = layer.ln_1(x), layer.attn.attention
             query, key, value = [
