@@ -138,8 +138,7 @@ def test_published_data_sets_are_fetched_at_their_revision(server, tmp_path, mon
     corpus = {"kind": "tinystories", "revision": revision, "split": "published"}
     assert collected(tmp_path, corpus) == collected(tmp_path, corpus)
     assert len(server.asked) == 2
-    folder = tmp_path / "downloads" / "tinystories" / revision
-    assert (folder / "TinyStories-train.txt").is_file()
+    assert (tmp_path / "downloads/tinystories" / revision / "TinyStories-train.txt").is_file()
 
 
 def test_no_credentials_are_sent_whatever_the_machine_holds(server, path, tmp_path, monkeypatch):

@@ -94,8 +94,7 @@ def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path):
     found = by_name(fig2.claims(made.tables({"runs": entries})))
     above = found["encoders-above"]
     waves = part(above, "encoder of 1 layer (sinusoidal positions, mlp head) less free")
-    plain = part(above, "encoder of 1 layer less free")
-    assert waves.value - plain.value == pytest.approx(0.02)
+    assert waves.value - part(above, "encoder of 1 layer less free").value == pytest.approx(0.02)
     assert part(above, "less three").value == pytest.approx(0.01)
     assert found["interpolation"].verdict == "not-run"
 

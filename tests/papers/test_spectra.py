@@ -60,8 +60,7 @@ def test_the_panels_hold_what_was_read():
     halves = drawn[(drawn["panel"] == "c") & (drawn["series"] == "BERT") & (drawn["x"] == 2)]
     assert halves["y"].to_numpy() == pytest.approx(np.full(3, HALVES[2]), rel=0.01)
     assert ((halves["y_err"] > 0.01) & (halves["y_err"] < 0.1)).all()
-    vanished = drawn[(drawn["panel"] == "e") & (drawn["y"] < 1e-12)]
-    assert vanished["series"].tolist() == ["n = 2"]
+    assert drawn[(drawn["panel"] == "e") & (drawn["y"] < 1e-12)]["series"].tolist() == ["n = 2"]
     # A generator and a student of one name are told apart, models of one name by rank or config.
     assert set(drawn.loc[drawn["panel"] == "e", "series"]) == {"n = 2", "BERT, generator", "BERT"}
     assert [*named([spectra(name=name) for name in ("one", "two")])] == ["BERT, one", "BERT, two"]

@@ -82,6 +82,21 @@ def test_the_end_of_a_queued_job_is_known_at_the_next_look(seconds, after, local
     assert found == expected
 
 
+def test_a_queue_starts_what_is_submitted_together_by_chance():
+    seconds, after = dict(a=2, b=2, c=4), dict(a=set(), b=set(), c=set())
+    made = [makespan(seconds, after, lambda _: (1,), [(2,)], seed=n) for n in range(3000)]
+    assert set(made) == {4, 6}  # 6 where c is the last of the three
+    assert abs(made.count(6) - 1000) < 4 * (3000 * 2 / 9) ** 0.5
+
+
+def test_a_queue_starts_first_what_was_submitted_first():
+    """b, which waits for a, comes behind c, though more waits for it, on another core."""
+    seconds, after = dict(a=1, b=1, c=5, d=5), dict(a=set(), b={"a"}, c=set(), d={"b"})
+    needs, nodes = (lambda job: (job != "d", job == "d")), [(1, 0), (0, 1)]
+    assert makespan(seconds, after, needs, nodes) == 7
+    assert {makespan(seconds, after, needs, nodes, seed=n) for n in range(20)} == {12}
+
+
 def test_looks_are_those_of_the_profile():
     profile = Path("profiles/slurm/config.yaml").read_text()
     assert f"slurm-init-seconds-before-status-checks: {LOOKS[0]:.0f}\n" in profile

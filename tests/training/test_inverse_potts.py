@@ -207,8 +207,7 @@ def paths(tmp_path_factory):
 
 def test_the_coupling_error_falls_as_one_over_m(paths, tmp_path):
     frame, _ = curves.compute(ENTRY, paths, tmp_path, threads=2)
-    slope = frame[frame["quantity"] == "mean slope"].iloc[0]
-    assert abs(slope["y"] + 1) < 0.3
+    assert abs(frame[frame["quantity"] == "mean slope"].iloc[0]["y"] + 1) < 0.3
     assert frame["quantity"].value_counts()["coupling error"] == 9
 
 

@@ -83,8 +83,7 @@ def test_a_wheel_is_built_offline_and_works_from_where_it_lies(installed, tmp_pa
     package = {str(path.relative_to(source)) for path in files if "__pycache__" not in path.parts}
     assert inside == package
     assert {"manybody/py.typed", "manybody/example/family.fasta"} < package
-    weights = "model/checkpoint-4000/model.safetensors"
-    assert sum(n.endswith(weights) for n in inside) == 1
+    assert sum(n.endswith("model/checkpoint-4000/model.safetensors") for n in inside) == 1
     example = (path for path in (source / "manybody" / "example").rglob("*") if path.is_file())
     assert sum(path.stat().st_size for path in example) < 300_000
     assert len(re.findall(r"^Requires-Dist: ", text, re.MULTILINE)) == len(NEEDS)

@@ -133,8 +133,9 @@ def _inline(node, definitions: dict):
     if not isinstance(node, dict):
         return node
     named = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
-    parts = {**named, **node}.items()
-    return {key: _inline(part, definitions) for key, part in parts if key != "$ref"}
+    return {
+        key: _inline(part, definitions) for key, part in {**named, **node}.items() if key != "$ref"
+    }
 
 
 def _schema(path: tuple, model: type[BaseModel], config, meant=True) -> tuple[dict, object]:

@@ -244,8 +244,7 @@ def alphabet_of(path: Path, form: str) -> str:
 
 def consensus_structure(path: Path) -> str | None:
     """The line `#=GC SS_cons` of a Stockholm file, one sign a column; None without one."""
-    found = re.findall(r"^#=GC[ \t]+SS_cons[ \t]+(\S+)", read_text(path), re.MULTILINE)
-    return "".join(found) or None
+    return "".join(re.findall(r"^#=GC[ \t]+SS_cons[ \t]+(\S+)", read_text(path), re.M)) or None
 
 
 def listed(counts: dict[str, int]) -> str:

@@ -44,8 +44,9 @@ def measure(
     clock = Clock(law, tokens, weights, models.about(run.about["description"]).causal)
     with torch_threads(threads):
         for step in checkpoint_steps(run):
-            logs = student_logs(stored.load_model(run, step), tokens)
-            frames.append(clock.rows(logs).assign(step=step))
+            frames.append(
+                clock.rows(student_logs(stored.load_model(run, step), tokens)).assign(step=step)
+            )
             if progress is not None:
                 progress.update(1)
     return pd.concat(frames, ignore_index=True)[CLOCKS.schema.names]

@@ -184,8 +184,9 @@ def overlay(found: list[Advice], given: dict) -> dict:
 
 
 def table(head: list[str], rows: list[list]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    return "".join(
+        f"| {' | '.join(map(str, line))} |\n" for line in (head, ["---"] * len(head), *rows)
+    )
 
 
 def page(source: str, text: Text, found: list[Advice], seconds: dict[str, list[float]]) -> str:

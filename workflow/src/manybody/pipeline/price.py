@@ -24,6 +24,7 @@ SHARES = {
     "measure_spectrum": 0.04,
 }
 OF_RANKS = SHARES | {"train_model": 0.15, "sample_clones": 0.045}
+ORDERS = 20  # by chance, in which a queue starts what is submitted together
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
@@ -118,8 +119,9 @@ def walls(
     gpus: int,
     start: float,
 ) -> pd.DataFrame:
-    """Hours on each number of a cluster's nodes of so many cores and GPUs, and those of the longest
-    chain. start: seconds in which a job of the queue reads the workflow before it begins."""
+    """Hours on each number of a cluster's nodes of so many cores and GPUs, a mean over ORDERS, and
+    those of the longest chain. start: seconds in which a job of the queue reads the workflow before
+    it begins."""
     queued = {name for name, job in jobs.items() if not job.local}
     seconds = {k: one.seconds + OVERHEAD + start * (k in queued) for k, one in found.items()}
     after = {name: job.after for name, job in jobs.items()}
@@ -130,7 +132,8 @@ def walls(
 
     def hours(count: int) -> float:
         nodes = [(0, 0, LOCAL_CORES), *[(cores, gpus, 0)] * count]
-        return makespan(seconds, after, needs, nodes, queued=queued) / 3600
+        tried = (makespan(seconds, after, needs, nodes, (), queued, n) for n in range(ORDERS))
+        return sum(tried) / ORDERS / 3600
 
     made = pd.DataFrame([(n, hours(n)) for n in counts], columns=["nodes", "wall_hours"])
     return made.assign(longest_chain_hours=chain / 3600)

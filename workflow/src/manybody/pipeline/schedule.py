@@ -1,6 +1,7 @@
 """When the jobs of a DAG are done on some nodes: list scheduling."""
 
 import heapq
+import random
 from collections.abc import Callable, Container, Iterable
 from graphlib import TopologicalSorter
 from itertools import chain
@@ -27,22 +28,29 @@ def makespan(
     nodes: list[tuple[int, ...]],
     begun: Iterable[str] = (),
     queued: Container[str] = (),
+    seed: int | None = None,
 ) -> float:
     """Seconds until all jobs are done: each starts on the first node that has room for it, of the
-    ready ones that with the longest chain behind it first.
+    ready ones that with the longest chain behind it first, or with a `seed` those that were ready
+    first, in an order by chance: Snakemake submits what is ready together in no order.
 
     needs: cores (and GPUs ...) of a job, a node has them in the same order; a job that asks for
     more than any has takes all of the largest. begun: jobs that run already. queued: those of a
     cluster's queue, whose end is known at the next of `LOOKS`; others wait for them until then.
     """
     behind, most = tails(seconds, after), tuple(map(max, zip(*nodes, strict=True)))
+    chance = random.Random(seed)
+
+    def rank(job: str) -> tuple[float, ...]:
+        return (-behind[job],) if seed is None else (now, chance.random())
+
     waiting = {job: len(others) for job, others in after.items()}
     then = {job: [] for job in after}
     for job, others in after.items():
         for other in others:
             then[other].append(job)
     free, running, now = [list(node) for node in nodes], [], 0.0
-    ready = [(job not in begun, -behind[job], job) for job, n in waiting.items() if not n]
+    ready = [(job not in begun, rank(job), job) for job, n in waiting.items() if not n]
     (first, more, most_apart), ended = LOOKS, []
     look = apart = first
     while ready or running or ended:
@@ -68,5 +76,5 @@ def makespan(
         for other in chain.from_iterable(then[job] for job in known):
             waiting[other] -= 1
             if not waiting[other]:
-                ready.append((other not in begun, -behind[other], other))
+                ready.append((other not in begun, rank(other), other))
     return now

@@ -42,8 +42,9 @@ def _smallest_step(table: Table) -> records.Comparison:
     if len(found) < 2:
         return records.unusable(label, "Q22 is held at fewer than two values")
     if len(failed := table.failed("fixed")):
-        places = ", ".join(f"{x:g}" for x in failed)
-        return records.unusable(label, f"not converged at Q22 = {places}")
+        return records.unusable(
+            label, f"not converged at Q22 = {', '.join(f'{x:g}' for x in failed)}"
+        )
     steps = found["y"].diff().iloc[1:]
     if steps.isna().any():
         return records.unusable(label, "a Q11 is not a number")

@@ -175,8 +175,9 @@ def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
 def _losses(panel: str, run: Evaluated, target: str, series: str) -> pd.DataFrame:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
     curve = run.curves.query("target == @target and step > 0")
-    numbers = curve["step"], curve["loss"], curve["loss_se"]
-    return style.points(panel, series, run.about["seed"], *numbers)
+    return style.points(
+        panel, series, run.about["seed"], curve["step"], curve["loss"], curve["loss_se"]
+    )
 
 
 def _score(one: Chains) -> Curve:

@@ -145,8 +145,9 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
         for label, runs in cells.items():
             for run in runs:
                 table = stored.CLOCKS.read(run.file())[0]
-                by = "own_share" if table["gap"].isna().any() else "gap"
-                found = order_times.times(table, by)
+                found = order_times.times(
+                    table, "own_share" if table["gap"].isna().any() else "gap"
+                )
                 nested = found["nested"] & (found["order"] > found["order"].min())
                 parts.append(found.assign(nested=nested, group=group, cell=label, student=run.seed))
     return pd.concat(parts, ignore_index=True)

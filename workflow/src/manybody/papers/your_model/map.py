@@ -44,8 +44,9 @@ class Inputs(needed.Inputs):
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.spectrum]
-        run = needed.Spectrum(spectrum=block.spectrum, seed=entry["seeds"][0])
-        return cls(spectrum=run, entry=entry)
+        return cls(
+            spectrum=needed.Spectrum(spectrum=block.spectrum, seed=entry["seeds"][0]), entry=entry
+        )
 
 
 @dataclass(frozen=True)
