@@ -156,8 +156,7 @@ def test_autocorrelation_time_of_a_first_order_process():
     values = np.empty((10_000, 120))
     values[:, 0] = rng.normal(size=10_000)
     for t in range(1, 120):
-        noise = np.sqrt(1 - ratio**2) * rng.normal(size=10_000)
-        values[:, t] = ratio * values[:, t - 1] + noise
+        values[:, t] = ratio * values[:, t - 1] + np.sqrt(1 - ratio**2) * rng.normal(size=10_000)
     expected = (1 + ratio) / (1 - ratio) / 2
     assert autocorrelation_time(values + 3.0) == pytest.approx(expected, rel=0.03)
     assert autocorrelation_time(np.full((5, 9), 2.5)) == np.inf

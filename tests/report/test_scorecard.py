@@ -60,8 +60,7 @@ def test_what_was_found_beyond_the_papers_stands_apart(paths, tmp_path):
 
 def test_a_run_ends_with_three_sentences_those_of_claims_first(tmp_path):
     def claim(figure, verdict, sentence=""):
-        value = {"yes": 0.5, "no": -0.5, "undecided": 0.0}[verdict]
-        part = records.above("up", value, 0.01)
+        part = records.above("up", {"yes": 0.5, "no": -0.5, "undecided": 0.0}[verdict], 0.01)
         made = records.judged(f"p/{figure}/{len(claims)}", f"It is {verdict}", part, "s", "up")
         return made.says("Found {}.", [sentence] if sentence else [])
 
