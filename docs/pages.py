@@ -60,7 +60,7 @@ def described(row: dict[str, str]) -> dict:
     known = [(paper, figure) for paper in papers.PAPERS if figure in papers.figures(paper)]
     # the maps of `manybody family` are drawn as those of contacts
     name = next((one for one in known if one[0] == prefix), (*known, ("potts", "contacts"))[0])
-    demo = overlays == ["config/config.yaml"]
+    demo = overlays[:1] == ["config/config.yaml"]
     run = Path(overlays[-1]).stem if overlays else f"family {path.stem}"
     caption = figures(*overlays).caption(*name) if overlays else CONTACTS.format(path.stem)
     # of several files of claims in a folder the one whose name begins as the picture's
@@ -80,6 +80,7 @@ def described(row: dict[str, str]) -> dict:
         "caption": caption,
         "alternative": caption.partition("\n\n")[0].replace("``", ""),
         "claims": [claim for claim in found if claim.id.startswith("/".join(name) + "/")],
+        "tables": tables,
         "files": [str(file.relative_to(DOCS)) for file in (path, *tables, *records)],
         "module": Path(inspect.getfile(draw)).relative_to(ROOT),
         "lines": f"{first}-{first + len(lines) - 1}",
@@ -130,7 +131,7 @@ def as_restructured_text(app, what, name, thing, options, lines: list[str]) -> N
         code, character = match.groups()
         if character:
             return f"\\{character}"
-        return f":func:`{code}`" if code in public.__all__ else f"``{code}``"
+        return f":obj:`{code}`" if code in public.__all__ else f"``{code}``"
 
     parts = "\n".join(lines).split("\n\n")
     for place, part in enumerate(parts):

@@ -11,6 +11,7 @@ from matplotlib.text import Text
 from manybody.papers import style
 
 SMALLEST = 6  # points
+LINES = 2  # of a legend inside a panel
 
 
 def faults(figure):
@@ -36,6 +37,8 @@ def faults(figure):
         if legend is None:
             continue
         box, words = legend.get_window_extent(), legend.get_texts()[0].get_text()
+        if len({round(one.get_window_extent().y0) for one in legend.get_texts()}) > LINES:
+            found.append(f"the legend of {words!r} has more than {LINES} lines")
         for line in axes.lines:
             path = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
             if line.get_clip_on() and path.intersects_bbox(box, filled=False):

@@ -40,8 +40,12 @@ class Pipeline:
 
     def where(self, cores) -> list[str]:
         """The arguments that say what runs the jobs."""
-        profile = self.root / "profiles" / "default"
-        return ["--workflow-profile", str(profile), "--cores", str(cores)]
+        return [
+            "--workflow-profile",
+            str(self.root / "profiles" / "default"),
+            "--cores",
+            str(cores),
+        ]
 
     def start(self, *arguments, overlay="", cores=2, targets=None) -> subprocess.Popen:
         """A running call, whose output goes to the file `printed`; `overlay` is for it alone."""

@@ -65,8 +65,7 @@ def curve(end):
 
 def write_run(folder, description, losses, tokens, of=None, **about):
     """A run's folder; losses at all epochs, or at the last only."""
-    epochs = EPOCHS[-np.size(losses) :]
-    rows = planted_runs.rows(epochs, losses, tokens, 30)
+    rows = planted_runs.rows(EPOCHS[-np.size(losses) :], losses, tokens, 30)
     about |= {"description": description, "steps": [rows[-1]["step"]], "recipe": of}
     return planted_runs.write(folder, rows, **about)
 
@@ -324,8 +323,9 @@ def of_heads(**families):
             noise, excess = fits[run.source][number]
             own, document = losses + excess, dict(heads=number)
             path = folder / run.model
-            scores = contact_tables(noise).scores["as it is"]
-            write_scores(path.with_suffix(".scores"), scores, document)
+            write_scores(
+                path.with_suffix(".scores"), contact_tables(noise).scores["as it is"], document
+            )
             files["models"].append(write_run(path, {}, own.mean(), 50, held_out=own.tolist()))
             files["contacts"].append(path.with_suffix(".scores"))
         given = {kind: [str(one) for one in np.atleast_1d(of)] for kind, of in files.items()}

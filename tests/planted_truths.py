@@ -36,8 +36,7 @@ def losses(times, apart, seeds=(0, 1, 2)):
             truth.append(rows("own", name, [0], [end - 0.1], 0.01))
         for seed in seeds:
             noise = np.random.default_rng([seed, len(frames)])
-            late = time * np.exp(0.02 * (seed - 1))
-            left = 1 / (1 + 19 * (STEPS / late) ** 4)
+            left = 1 / (1 + 19 * (STEPS / (time * np.exp(0.02 * (seed - 1)))) ** 4)
             level = end + apart.get(name, 0.0) + (1.6 - end) * left + 1e-3 * seed
             each = level[:, None] + difficulty + noise.normal(0, 1e-3, (len(STEPS), SEQUENCES))
             frames.append(table(name, seed, STEPS, each, length=LENGTH))

@@ -351,8 +351,7 @@ def test_the_cut_keeps_shares_and_order_and_never_parts_equal_documents(tmp_path
 def test_a_tenth_is_held_out_of_a_corpus_that_gives_no_shares(tmp_path):
     corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(1000)])
     del corpus["split"]
-    found = collected(tmp_path, corpus)
-    shares = [len(found[name]) / 1000 for name in text.SPLITS]
+    shares = [len(collected(tmp_path, corpus)[name]) / 1000 for name in text.SPLITS]
     # at least 4 standard deviations of a binomial
     assert shares == pytest.approx([0.9, 0.05, 0.05], abs=0.04)
     assert sum(text.SHARES.values()) == pytest.approx(1)

@@ -137,9 +137,8 @@ def test_a_profile_puts_residues_into_the_columns_of_the_family():
     }
     found = profile.align([*given], [*given.values()], family, "protein")
     deleted = own[:20] + "----" + own[24:]
-    without = "-" * 6 + own[6:]
     # HMMER leaves out ends that are not alike, which is right where the sequence goes on.
-    assert found == [own, own, deleted, own, without, *["WW" + own[2:], "--" + own[2:]]]
+    assert found == [own, own, deleted, own, ("-" * 6 + own[6:]), *["WW" + own[2:], "--" + own[2:]]]
     (unknown,) = profile.align(["unknown"], [own[:9] + "?" + own[10:]], family, "protein")
     assert unknown == own[:9] + "X" + own[10:]
 

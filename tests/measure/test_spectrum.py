@@ -497,6 +497,14 @@ def test_the_map_of_a_passage_is_its_pairs(causal):
         assert found_[i, j] == pytest.approx(np.mean(expected), abs=1e-12)
 
 
+def test_the_map_takes_as_many_targets_as_its_passes_allow():
+    entry = {"orders": 2, "passage": 0, "law": "text", "forwards": 3 * 8 * 2 * 6}
+    model = models.build(dict(architecture="bert", vocabulary=3, length=6, **ENCODER))
+    (table,) = spectra.of_the_last(model, random_tokens(20, 6, 3), entry, None)
+    assert table["quantity"].str.startswith("influence").sum() == 3 * 5
+    assert (table["draws"] == 2 * 8).all()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_tells_pairs_from_higher_orders(causal):
@@ -552,8 +560,7 @@ def test_the_anchored_loss_is_that_of_logits_cut_by_degree(causal):
     above = expected.mean(0) - expected[:, -1].mean()
     np.testing.assert_allclose(excess["value"], above, atol=1e-9)
     assert excess["se"].iloc[-1] == 0
-    error = expected[:, 0].std(ddof=1) / np.sqrt(6)
-    assert loss["se"].iloc[0] == pytest.approx(error, rel=0.15)
+    assert loss["se"].iloc[0] == pytest.approx((expected[:, 0].std(ddof=1) / np.sqrt(6)), rel=0.15)
 
 
 @pytest.mark.parametrize(

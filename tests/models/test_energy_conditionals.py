@@ -143,8 +143,9 @@ def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
         sums = [sequence_sums(each, tokens).loss_sum.mean().item() for each in (model, truth)]
         losses[split] = (sums[0] - sums[1]) / length
     excess = sum(p.numel() for p in model.parameters()) / (2 * count * length)
-    gain = math.log(vocabulary) - sums[1] / length
-    assert gain > 10 * excess  # the interactions are far above the noise
+    assert (
+        math.log(vocabulary) - sums[1] / length
+    ) > 10 * excess  # the interactions are far above the noise
     # Tied couplings and the gauges of U make the effective number smaller than p, but not zero.
     assert -2 * excess < losses["train"] < 0
     assert 0 < losses["validation"] < 3 * excess

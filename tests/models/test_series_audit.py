@@ -108,6 +108,11 @@ def test_equal_weights_of_neighbours_are_both_doubted(series):
     assert {one, other} == audit.suspects({**found, one: found[other]}, losses).keys()
 
 
+def test_three_checkpoints_of_which_any_may_be_out_of_place_are_all_doubted():
+    places = np.array([1.0, 9.0, 5.0])
+    assert audit.out_of_order(abs(places[:, None] - places)) == {0, 1, 2}
+
+
 def test_one_file_of_another_step_is_named(tmp_path):
     steps = trained(7)
     found = {}

@@ -301,5 +301,6 @@ def test_the_caption_explains_open_markers_where_any_are_drawn():
     few = {key: BLOCK[key] for key in FEW}
     cases = ({}, False), ({"early_stopped": "n4-early"}, True), ({"wide": "n2-wide"}, True)
     for given, open_markers in cases:
-        said = fig4.panels(fig4.Block.model_validate(few | given))
-        assert ("Open markers" in said) == open_markers
+        assert (
+            "Open markers" in fig4.panels(fig4.Block.model_validate(few | given))
+        ) == open_markers

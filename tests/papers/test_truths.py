@@ -140,8 +140,7 @@ def test_the_panels_hold_what_was_read():
 
 
 def test_the_error_of_a_time_is_that_of_runs_and_of_draws():
-    draws = np.array([[0, 2], [2, 6], [1, 1]])  # means over runs: 1, 4, 1
-    times = Times(np.array([1, 3]), draws, 0.1, 1)
+    times = Times(np.array([1, 3]), np.array([[0, 2], [2, 6], [1, 1]]), 0.1, 1)
     step = truths.Step("whole", None, 0, 0, None, 0, {SATURATION[0]: times})
     assert step.time() == pytest.approx((2, np.hypot(1, 3**0.5)))
 

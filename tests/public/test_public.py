@@ -82,7 +82,7 @@ def test_what_the_page_shows_runs(tmp_path, monkeypatch):
     said = []
     shown = doctest.DocTestParser().get_doctest("\n".join(found), {}, "python.md", None, 0)
     failed, tried = doctest.DocTestRunner().run(shown, out=said.append)
-    assert tried > 9
+    assert tried > 7
     assert not failed, "".join(said)
 
 

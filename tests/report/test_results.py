@@ -90,7 +90,8 @@ def test_the_gallery_has_pictures_tables_and_records_of_a_run_with_its_commit(ro
     assert (gallery / "fig4.csv").read_text() == "series,seed,y\na,mean,0.12346\n"
     assert [one.id for one in claims.read(gallery / "claims.csv")] == [RECORD.id, FOUND.id]
     rows = [line.split(",")[:2] for line in (gallery / results.RUNS).read_text().splitlines()]
-    own = ["fig4.png", "config/config.yaml"], ["potts-fig3.png", "config/config.yaml"]
+    demo = "config/config.yaml config/seeds.yaml"
+    own = ["fig4.png", demo], ["potts-fig3.png", demo]
     assert rows == [["picture", "config"], own[0], ["lab/fig1.png", "lab"], own[1]]
 
 

@@ -139,8 +139,9 @@ def test_all_values_of_a_position_are_those_of_the_enumeration(name, energy):
             number = (chains.tokens * powers).sum(1) - chains.tokens[:, position] * powers[position]
             where = number[:, None] + torch.arange(vocabulary) * powers[position]
             expected = -energies[where].log_softmax(1)
-            found = chains.conditionals(index, at)
-            difference = found.log_softmax(1) - (-energies[where]).log_softmax(1)
+            difference = chains.conditionals(index, at).log_softmax(1) - (
+                -energies[where]
+            ).log_softmax(1)
             assert difference.abs().max() < TOLERANCE * 10
             logits = model.masked_logits(chains.tokens, index, at)
             difference = chains.logits(index, at).log_softmax(1) - logits.log_softmax(1)

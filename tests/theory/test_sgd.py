@@ -29,8 +29,7 @@ def attention(weights: torch.Tensor, tokens: torch.Tensor, skip: float) -> torch
     """The last attention matrix (n, T, T) by the plain matrix form; tokens (n, D, T)."""
     X, size = tokens, tokens.shape[1]
     for k, w in enumerate(weights):
-        scores = X.mT @ w[:, None] @ w[None, :] @ X / size
-        sigma = torch.softmax(scores, dim=-1)
+        sigma = torch.softmax((X.mT @ w[:, None] @ w[None, :] @ X / size), dim=-1)
         if k < len(weights) - 1:
             X = X @ (skip * torch.eye(X.shape[2], dtype=X.dtype) + sigma).mT
     return sigma

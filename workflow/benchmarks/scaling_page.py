@@ -2,8 +2,8 @@
 
     PYTHONPATH=workflow/src:workflow python -m benchmarks.scaling_page ROWS
 
-copies the file of rows ROWS, results/benchmarks/scaling.csv, to docs/gallery/scaling.csv, draws
-docs/gallery/scaling.png, names the commit in docs/gallery/runs.csv, and writes the page.
+copies the file of rows ROWS, results/benchmarks/scaling.csv, to docs/scaling.csv, draws
+docs/scaling.png and writes the page.
 """
 
 import sys
@@ -12,19 +12,18 @@ from pathlib import Path
 import pandas as pd
 
 from manybody.papers import style
-from manybody.report.provenance import commit
 
-PAGE, GALLERY = Path("docs/scaling.md"), Path("docs/gallery")
+PAGE, GALLERY = Path("docs/scaling.md"), Path("docs")
 HEAD = """# How cost grows
 
-![Time of each stage against size: points, measured; lines, counted](gallery/scaling.png)
+![Time of each stage against size: points, measured; lines, counted](scaling.png)
 
 Each stage at four sizes, on one thread: the exponent of its processor time with the error of the
 fit, in brackets that of the operations counted in
 [`scaling_stages.py`](../workflow/benchmarks/scaling_stages.py), and the peak memory of its process.
 L length, |V| vocabulary, n layers, C chains, N sequences or a batch of them, d width; clones take a
 sweep, which adds one to the exponent of L; GAMP has D inputs and α D samples. A note explains each
-difference above 0.2. All points: [`scaling.csv`](gallery/scaling.csv).
+difference above 0.2. All points: [`scaling.csv`](scaling.csv).
 
 `benchmarks/scaling_page.py` in `workflow` writes this page.
 
@@ -90,9 +89,6 @@ def write(source: str | Path, root: Path) -> None:
     (gallery / "scaling.csv").write_bytes(Path(source).read_bytes())
     rows = pd.read_csv(source, keep_default_na=False)
     draw(rows).savefig(gallery / "scaling.png", dpi=200, metadata={"Software": None})
-    runs = pd.read_csv(gallery / "runs.csv", index_col="picture")
-    runs.loc["scaling.png"] = "benchmarks scaling", commit(root)
-    runs.sort_index().to_csv(gallery / "runs.csv")
     (root / PAGE).write_text(text(rows), encoding="utf-8")
 
 

@@ -1,9 +1,10 @@
 """Fills docs/results.in.md with the claim records in docs/gallery: `make config` writes the page.
 
 A field is `[[run:paper/figure/name]]`, the number of a record with its interval, or
-`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[file.csv panel: name]]`
-is the factor that a panel shows of a series. `[[table paper]]` is the table of the demo's records
-of a paper, `[[beyond]]` that of what was found beyond the papers.
+`[[run:paper/figure/name verdict]]`, or `factor` where the number is a log; without a run it is of
+the demo. `[[file.csv panel: name]]` is the factor that a panel shows of a series. `[[table paper]]`
+is the table of the demo's records of a paper, `[[beyond]]` that of what was found beyond the
+papers.
 
     python workflow/schemas/results.py RESULTS
 
@@ -53,7 +54,8 @@ def filled(text: str, root: Path) -> str:
         claim = records[run or ""][name]
         if word == "verdict":
             return f"*{claim.verdict}*"
-        return claims.written(claim.value, claim.low, claim.high)
+        numbers = claim.value, claim.low, claim.high
+        return claims.written(*(map(math.exp, numbers) if word == "factor" else numbers))
 
     def factor(match: re.Match) -> str:
         file, *place = match.groups()
@@ -103,7 +105,7 @@ def gather(folder: Path, root: Path) -> None:
         packed = ".gz" if len(table) > ROWS else ""
         table.to_csv(gallery / f"{stem}.csv{packed}", index=False, float_format="%.5g")
         found += claims.read(picture.with_suffix(".claims.csv"))
-        drawn.append([f"{stem}.png", "config/config.yaml", made_at])
+        drawn.append([f"{stem}.png", "config/config.yaml config/seeds.yaml", made_at])
     claims.write(found, gallery / RECORDS[""])
     runs = pd.read_csv(gallery / RUNS)
     others = runs[~runs["picture"].isin([name for name, *_ in drawn])]

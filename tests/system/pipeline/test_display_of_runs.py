@@ -144,5 +144,4 @@ def test_a_terminal_shows_jobs_and_the_time_left(tmp_path):
     )
     assert "  Computing gradient-flow: " in words
     # every block was taken away again
-    drawn = len(re.findall(r"^.*\d of 1 jobs done", words, re.MULTILINE))
-    assert drawn <= words.count("\x1b[J")
+    assert len(re.findall(r"^.*\d of 1 jobs done", words, re.MULTILINE)) <= words.count("\x1b[J")

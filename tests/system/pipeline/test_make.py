@@ -139,8 +139,7 @@ def test_an_environment_behind_a_link_is_used_but_not_replaced_and_needs_no_home
         ({"HOME": "/proc/none", "XDG_CACHE_HOME": "/chosen"}, Path("/")),
         ({"HOME": machine.locks}, Path()),  # not set
     ):
-        said = subprocess.check_output(asked, env=given, text=True)
-        assert Path(said.strip()).parent == folder
+        assert Path(subprocess.check_output(asked, env=given, text=True).strip()).parent == folder
 
 
 @pytest.mark.parametrize("name", ['a"b', "a$b"])

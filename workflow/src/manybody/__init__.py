@@ -2,7 +2,7 @@
 
 The package under the `manybody` pipeline. It imports nothing of Snakemake: every function can be
 called from a notebook or a plain script. `import manybody as mb` has those of `manybody.public`,
-which are described in docs/python.md.
+which `help` and docs/python.md describe.
 
 Docstrings cite the specifications in docs/science: "(potts, section 2)" is section 2 of
 docs/science/potts.md; many-body, nlp-clones, controls and multi-index are the other pages. A bare

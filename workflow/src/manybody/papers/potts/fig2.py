@@ -309,6 +309,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "best. **(c)** Relative error of these maps. **(d)** Loss above the optimum from factored "
         "(a = 0) to ordinary attention (a = 1).\n\n"
         rf"Samples of {block.source}: L = {source['length']}, \|V\| = {source['vocabulary']}, "
-        f"{source['sequences']['validation']} held-out sequences. The best of each "
-        "architecture's recipes is drawn, mean and sd over seeds.\n"
+        f"{source['sequences']['validation']} held-out sequences, some of them training sequences "
+        "too. The best of each architecture's recipes is drawn, mean and sd over seeds.\n"
     )

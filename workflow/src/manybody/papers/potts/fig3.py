@@ -31,7 +31,7 @@ STATEMENTS = {
     "square-start": "The square loss does not decay at first",
     "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3",
     "logistic-rise": "The logistic test loss rises to its peak and falls after it",
-    "logistic-training": "The peak is where the training loss leaves 0",
+    "logistic-training": "The peak is where the training loss passes a tenth of the optimum",
     "logistic-decay": "More weight decay lowers the peak",
 }
 above_zero = partial(records.over_seeds, deviations=records.STRICT)

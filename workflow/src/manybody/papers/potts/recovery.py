@@ -144,8 +144,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         "**(a)** Relative squared error of A, its scale and sign fixed by the best fit to J, one "
         "point a sample; the line is a power of M through them. **(b)** Correlation of A with J "
         "over ordered pairs, and of symmetrised scores over pairs. **(c)** Test loss less that of "
-        f"the true conditionals on {entry['test']} sequences; the line p / (2ML) has no free "
-        "parameter.\n\n"
+        f"the true conditionals on {entry['test']} sequences, some of them among the M; the line "
+        "p / (2ML) has no free parameter.\n\n"
         f"One head (free A, full V) was fitted by L-BFGS to all L = {source['length']} masks of M "
         f"sequences, {entry['realisations']} times at each M, with a ridge of {entry['ridge']:g}.\n"
     )

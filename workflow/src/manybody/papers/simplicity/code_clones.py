@@ -13,8 +13,8 @@ from manybody.papers import claims as records, style
 COVERED = 0.9  # share of the clones that lie in their intervals where the prediction holds
 WIDEST = math.log(2)  # half width of an interval that still tells whether a prediction holds
 KINDS = (  # panels, what they show, and how
-    ("d", "parts of the law", "o", style.ORDERS[4]),
-    ("d, trained", "trained generators", "s", style.ORDERS[6]),
+    ("d", "parts of the law", "o", "black"),
+    ("d, trained", "trained generators", "s", "0.6"),
 )
 
 

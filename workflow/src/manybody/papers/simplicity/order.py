@@ -337,7 +337,7 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
     axes.set(yscale="log", xlabel="order of the term", ylabel="step at which half is learned")
     axes.set(title="(a) equal information", xticks=sorted(set(line["x"])))
     style.plain_ticks(axes.yaxis, style.STEPS)
-    axes.legend()
+    axes.legend(ncols=2)
 
 
 def _draw_information(axes, drawn: pd.DataFrame) -> None:

@@ -125,11 +125,11 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     """Loss against order, the widest generators filled."""
     every = drawn[drawn["panel"] == "e"]
     labels = [name for name in every["series"].unique() if not name.endswith(NARROWER)]
-    for label, colour in zip(labels, cycle(style.ORDERS.values()), strict=False):
+    for label, colour in zip(labels, cycle(("black", "0.6")), strict=False):
         for series, face in ((label, colour), (label + NARROWER, "white")):
             one = style.series(drawn, "e", series)
             look = dict(color=colour, markerfacecolor=face)
             style.dots(axes, one["x"], one["y"], yerr=one["y_err"], label=series, **look)
     axes.set(xlabel="order of the generator", ylabel="test loss (nats a token)")
     axes.set(title="(e) texts", xticks=np.unique(every["x"]))
-    axes.legend()
+    axes.legend(ncols=2)
