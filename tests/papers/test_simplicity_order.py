@@ -102,15 +102,18 @@ def test_students_that_learn_nothing_leave_all_undecided():
 
 @pytest.mark.parametrize("slower", [1.0, 2.0])
 def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, slower):
-    """Students whose shares rise at planted steps, tested by the equation: half predicts half, but
-    where the others are slower."""
+    """Students whose shares rise at planted steps, tested by the equation and what other logits
+    add: half predicts half, but where the others are slower. A part without information has no
+    time, predicted or seen."""
     config = load("order.yaml")
     config["sources"]["code-12"] |= LAW | {"length": 6}
-    names = ["pairs", "triples", "weak", "drawn"]
-    laws = [LAW | part for part in ({"keep": [2]}, {"keep": [3]}, {"scale": 0.25}, {"scale": 0.5})]
-    # A clone of a generator, which is known by its sequences alone.
-    tokens = code.of(laws[-1]).sample(20_000, np.random.default_rng(3))
-    sequences.write(tmp_path / "sweep-7.parquet", tokens, 2, {})
+    changes = [{"keep": [2]}, {"keep": [3]}, {"scale": 0.25}, {"scale": 0.01}, {"scale": 0.5}]
+    names, laws = ["pairs", "triples", "weak", "none", "drawn"], [LAW | one for one in changes]
+    # The last is a clone of a generator, which is known by its sequences alone.
+    drawn = [tmp_path / f"{name}.parquet" for name in names[:-1]] + [tmp_path / "sweep-7.parquet"]
+    for path, entry in zip(drawn, laws, strict=True):
+        tokens = code.of(entry).sample(20_000, np.random.default_rng(3))
+        sequences.write(path, tokens, 2, {})
     manifest = tmp_path / "manifest.json"
     write_manifest(manifest, "clones", ["sweep-7.parquet"], {"information": {"2": 0.1, "3": 0.3}})
 
@@ -121,15 +124,18 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         late = np.exp(random.normal(0, 0.1)) * np.array([300.0, 80.0])
         late *= slower if seed > 2 else 1.0
         shares = 1 / (1 + (late / steps[:, None]) ** 3)
+        beside = 0.001 * np.exp(-steps / 900)
+        least, own = (clone_times.clone_losses(law, law.means, a) for a in (shares**0, shares))
+        gap = (own - least + beside) * 6 / law.orders.sum()
         frames = [
-            pd.DataFrame({"step": steps, "term": term, "order": law.orders[term], "gap": 0.0,
+            pd.DataFrame({"step": steps, "term": term, "order": law.orders[term], "gap": gap,
                           "information": 0.2, "nested": False, "share": 0.0,
                           "own_share": shares[:, term]})
             for term in (0, 1)
         ]  # fmt: skip
         clocks[seed] = tmp_path / f"clock-{seed}.parquet"
         stored.CLOCKS.write(clocks[seed], pd.concat(frames), {})
-        start = 0.2 * (steps < 10)  # what random weights add
+        start = 0.2 * (steps < 10) + beside  # what random weights and other logits add
         exact = [clone_times.clone_losses(law, code.of(entry).means, shares) for entry in laws]
         rows = [
             pd.DataFrame({"target": name, "step": steps, "sequence": 0, "correct": 0,
@@ -148,6 +154,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     plain = given.model_dump() | {
         "runs": runs,
         "laws": {"": LAW, **dict(zip(names[:-1], laws, strict=False))},
+        "parts": {name: {"source": name} for name in names[:-1]},
         "clones": [{"clone": "drawn"}],
     }
     files = {
@@ -155,10 +162,12 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
         "losses": [str(path) for path in losses.values()],
         "runs": [""] * len(runs),
         "clones": str(manifest),
+        "drawn": list(map(str, drawn[:-1])),
     }
     inputs = with_files(order.Inputs.model_validate(plain), files)
     found = code_clones.read(inputs, block)
     assert set(found) == set(names)
+    assert np.isnan(found.pop("none")[:3:2]).all()
     for one in found.values():
         assert abs(one.seen - one.told - math.log(slower)) <= one.half < math.log(2)
     assert [name for name, one in found.items() if one.trained] == ["drawn"]
@@ -169,8 +178,12 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     # Triples are late, and a weak clone of both saturates before either is whole.
     assert found["triples"].told > found["pairs"].told + 1
     assert found["weak"].told < found["drawn"].told < found["triples"].told
-    times = order.read_times(inputs)
-    assert times["student"].nunique() == 6
+    assert order.read_times(inputs)["student"].nunique() == 6
+    table = stored.CLOCKS.read(clocks[0])[0]
+    for given, value in ((table, "gap"), (table.assign(gap=math.nan), "own_share")):
+        stored.CLOCKS.write(clocks[0], given, {})
+        times = order.read_times(inputs).query("student == 0")
+        assert times["time"].tolist() == order_times.times(given, value)["time"].tolist()
     assert set(times["left"]) == set(order_times.LEFT)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from manybody.io import tables as stored
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
-from manybody.measure.intervals import margin, mean
+from manybody.measure.intervals import Value, margin, mean
 from manybody.measure.saturation import SATURATION, log_times
 
 
@@ -40,42 +40,50 @@ def predicted_and_seen(
     clocks: Mapping[int, str | Path],
     losses: Mapping[int, str | Path],
     laws: Mapping[str, dict],
+    parts: Mapping[str, str | Path],
     clones: Mapping[str, tuple[str | Path, int]],
 ) -> dict[str, Saturation]:
     """Times of saturation on each clone, by the half-logits of some students and in the others.
 
     clocks: tables of the students that predict, by seed. losses: those of all students. laws: the
-    entry of the law, called '', and of the clones that are parts of it. clones: manifests of those
-    of trained generators, and their sweeps.
+    entry of the law, called '', and of the clones that are parts of it. parts: the sequences of the
+    latter. clones: manifests of those of trained generators, and their sweeps.
     The interval is that of the difference of two means, with the spread of those that predict.
-    Drops count from ln 2, the loss of equal chances, below which a clone may never come (NaN):
-    random initial weights start higher, and that they lose this first says nothing of the law.
+    Drops count from ln 2, the loss of equal chances, below which a student may never come: random
+    initial weights start higher, and that they lose this first says nothing of the law. A time is
+    the mean of those of the students that have one, NaN if these are half of them or fewer.
     """
     from manybody.data import code
 
-    parts = {name: code.of(entry) for name, entry in laws.items()}
-    means = {name: law.means for name, law in parts.items()}
-    orders = {name: kappa(law.information()) for name, law in parts.items()}
+    law, drawn = code.of(laws[""]), dict(parts)
+    orders = {name: kappa(code.of(entry).information()) for name, entry in laws.items()}
     for name, (manifest, sweep) in clones.items():
         made = Manifest.read(manifest, "clones")
         orders[name] = kappa(made.about.get("information", {}))
-        means[name] = parts[""].means_in(Sequences.open(made.file(f"sweep-{sweep}.parquet")).tokens)
-    halves = {}
+        drawn[name] = made.file(f"sweep-{sweep}.parquet")
+    means = {name: law.means_in(Sequences.open(path).tokens) for name, path in drawn.items()}
+    students = {}
     for seed, path in clocks.items():
         table = stored.CLOCKS.read(path)[0].query("step > 0")
-        halves[seed] = table.pivot(index="step", columns="term", values="own_share")
+        shares, gaps = (
+            table.pivot(index="step", columns="term", values=value)
+            for value in ("own_share", "gap")
+        )
+        more = beside_terms(law, gaps.to_numpy(), shares.to_numpy())
+        students[seed] = shares.index, shares.to_numpy(), more
     curves = stored.learning_curves(stored.read_losses(losses)).query("step > 0")
     found = {}
     for name, mine in curves.groupby("target", sort=False):
         seen = mine.pivot(index="step", columns="seed", values="loss")
-        others = [_time(seen.index, seen[seed]) for seed in seen if seed not in halves]
-        told = [
-            _time(shares.index, clone_losses(parts[""], means[name], shares.to_numpy()))
-            for shares in halves.values()
-        ]
-        log, error, count = mean(told)
-        half = margin(error * math.sqrt(1 + count / len(others)), count)
-        found[name] = Saturation(log, half, float(np.mean(others)), name in clones, orders[name])
+        others = _of_most([_time(seen.index, seen[seed]) for seed in seen if seed not in students])
+        log, error, count = _of_most(
+            [
+                _time(steps, clone_losses(law, means[name], shares) + more)
+                for steps, shares, more in students.values()
+            ]
+        )
+        half = margin(error * math.sqrt(1 + count / max(others.runs, 1)), count)
+        found[name] = Saturation(log, half, others.value, name in clones, orders[name])
     return found
 
 
@@ -90,6 +98,19 @@ def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     each = ((1 + means) * up + (1 - means) * down) / 2
     # the tokens that no form fixes
     return (each @ law.orders + (law.length - law.orders.sum()) * math.log(2)) / law.length
+
+
+def beside_terms(law, gaps: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """What the logits beside those of the law's terms add to a student's loss, in nats a token
+    (steps,): the divergence `gaps` (steps, terms) of its conditionals from the law's, less the part
+    of the terms. To second order in these logits it is the same on any clone."""
+    own = clone_losses(law, law.means, shares) - clone_losses(law, law.means, np.ones_like(shares))
+    return gaps @ law.orders / law.length - own
+
+
+def _of_most(times: list[float]) -> Value:
+    known = [time for time in times if math.isfinite(time)]
+    return mean(known if 2 * len(known) > len(times) else [])
 
 
 def _time(steps: pd.Index, losses: Sequence[float]) -> float:

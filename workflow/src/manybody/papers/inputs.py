@@ -62,6 +62,7 @@ Equations = _key(
 KnownContacts = _key("KnownContacts", "known", "Contacts in a file of the user's.", truth=str)
 Hamiltonian = _key("Hamiltonian", "hamiltonians", "Interactions of a source.", source=str)
 Sequences = _key("Sequences", "sequences", "The validation sequences of a source.", source=str)
+Drawn = _key("Drawn", "drawn", "The test sequences of a source.", source=str)
 Tokenizer = _key("Tokenizer", "tokenizers", "The tokenizer of a text.", source=str)
 Theory = _key("Theory", "theory", "A table of theory.", theory=str)
 Curve = _key("Curve", "curves", "A table of many small fits.", curve=str)

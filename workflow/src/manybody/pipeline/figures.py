@@ -108,6 +108,7 @@ class Figures:
             "clones": lambda: paths.clone_path(key.clone),
             "models": lambda: paths.model_path(key.source, key.model, key.seed),
             "sequences": lambda: paths.split_path(key.source, "validation"),
+            "drawn": lambda: paths.split_path(key.source, "test"),
             "tokenizers": lambda: self.sources.file_beside(key.source, "tokenizer.json"),
         }
         templates = {

@@ -61,11 +61,12 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Clocks of all cells' runs; of clones the losses, and the laws or sequences that they are."""
+    """Clocks of all cells' runs; of clones the losses, laws and sequences."""
 
     clocks: dict[str, dict[str, list[needed.Clock]]]
     runs: list[needed.Tested]
     laws: dict[str, dict]
+    parts: dict[str, needed.Drawn]
     clones: list[needed.Clone]
     spectra: list[needed.Spectrum]
     text: dict[str, list[list[needed.Tested]]]
@@ -87,17 +88,19 @@ class Inputs(needed.Inputs):
             }
             for group, cells in groups.items()
         }
-        runs, sources = [], {}
+        runs, sources, parts = [], {}, {}
         if block.clones:
             runs = needed.runs_of([block.clones.evaluation], config)
             targets = config["evaluations"][block.clones.evaluation]["targets"]
             law = block.ladder[0].source
-            parts = {name: one for name, one in targets.items() if "split" in one}
-            sources = {"": law} | {name: one.get("source", law) for name, one in parts.items()}
+            own = {name: one.get("source", law) for name, one in targets.items() if "split" in one}
+            parts = {name: needed.Drawn(source=source) for name, source in own.items()}
+            sources = {"": law} | own
         return cls(
             clocks=clocks,
             runs=runs,
             laws={name: config["sources"][source] for name, source in sources.items()},
+            parts=parts,
             clones=needed.clones_of(runs),
             spectra=needed.spectra_of([block.spectrum], config) if block.spectrum else [],
             text={one.label: one.runs(config) for one in block.text},
