@@ -14,7 +14,7 @@ from manybody.data.vector_loops import SUMS, clear, exponential, get, put, sprea
 from manybody.io.compiled import njit
 
 GROUP = 64  # sequences whose logits are held at a time
-_NEVER = -1e30  # logit of the padding
+NEVER = -1e30  # logit of the padding
 
 
 @njit(nogil=True, cache=True)
@@ -72,7 +72,7 @@ def conditional(
     width, count, each = couplings.shape[1], len(logits), colours.shape[1]
     base, of_base = np.empty_like(couplings[:1]), np.empty_like(couplings[:1])
     for column in range(width):
-        put(base, 0, column, spread(base, _NEVER))
+        put(base, 0, column, spread(base, NEVER))
     flat = base.reshape(-1)
     for a in range(count):
         flat[a] = logits[a]
@@ -93,7 +93,10 @@ def conditional(
             put(table, r, column, row - get(frequent, 0, column))
     clear(of_table)
     clear(of_base)
-    loss = _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count)
+    losses = np.zeros(len(own))
+    loss = sequences(
+        own, weights, offsets, rows, table, base, True, of_table, of_base, losses, count
+    )
     # The most frequent word has what the others of its place leave.
     for word in common:
         for column in range(width):
@@ -150,12 +153,19 @@ def _squares(numbers):
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
-def _sequences(own, weights, offsets, rows, table, base, of_table, of_base, count):
-    """The loss; adds gradients to those of the table and its base."""
+def sequences(
+    own, weights, offsets, rows, table, base, gradients, of_table, of_base, losses, count
+):  # fmt: skip
+    """Weighted loss of one site: logits of sequence n are base (1, W, LANES) plus the rows[offsets[
+    n]:offsets[n + 1]] of table (R, W, LANES), its colour is own[n], not counted where -1.
+
+    Adds each sequence's loss, without its weight, to losses (N,) and, if asked, the gradients to
+    those of the table and its base.
+    """
     width, triples = table.shape[1], table.shape[1] // 3 * 3
     lanes = np.empty((GROUP, width, table.shape[2]), table.dtype)
     logits = lanes.reshape(GROUP, -1)
-    kept, losses = np.empty(GROUP, np.int64), np.empty(GROUP, np.float64)
+    kept = np.empty(GROUP, np.int64)
     loss, n = 0.0, 0
     while n < len(own):
         held = 0
@@ -174,14 +184,19 @@ def _sequences(own, weights, offsets, rows, table, base, of_table, of_base, coun
             highest = logits[m, 0]
             for a in range(1, count):
                 highest = max(highest, logits[m, a])
-            losses[m] = highest - logits[m, own[kept[m]]]
+            depth = np.float64(highest - logits[m, own[kept[m]]])
+            losses[kept[m]] += depth
+            loss += weights[kept[m]] * depth
             for column in range(width):
                 put(lanes, m, column, exponential(lanes, get(lanes, m, column) - highest))
         for m in range(held):
             total, weight = 0.0, weights[kept[m]]
             for a in range(count):
                 total += logits[m, a]
-            loss += weight * (losses[m] + np.log(total))
+            losses[kept[m]] += np.log(total)
+            loss += weight * np.log(total)
+            if not gradients:
+                continue
             scale = weight / total
             for a in range(count):
                 logits[m, a] *= scale

@@ -6,111 +6,11 @@ and is added once: only the sites that differ from it are visited. That is exact
 ordered the sequences are, the less is left to do.
 """
 
-import math
-
 import numpy as np
 
-from manybody.data.vector_loops import SUMS
+from manybody.data.vector_loops import LANES, SUMS, clear
 from manybody.io.compiled import njit
-
-GROUP = 64  # sequences whose logits are held at a time
-_ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the lowest bits
-_LEAST = -708.0  # its exponential is about the least normal number
-_INVERSE = 1 / np.log(2)
-_HIGH = 0.693359375
-_LOW = float(np.log(np.longdouble(2)) - np.longdouble(_HIGH))
-_SERIES = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"}, forceinline=True)
-def _exponentials(numbers, turns, turn_bits, bits, count):
-    """numbers[:count] <= 0 become their exponentials; written so that it compiles to vectors.
-
-    turns is a work array; `turn_bits` and `bits` are turns and numbers seen as integers.
-    """
-    for q in range(count):
-        x = max(numbers[q], _LEAST)
-        t = x * _INVERSE + _ROUND
-        n = t - _ROUND
-        rest = (x - n * _HIGH) - n * _LOW
-        total = 0.0
-        for coefficient in _SERIES:
-            total = total * rest + coefficient
-        turns[q] = t
-        numbers[q] = total
-    for q in range(count):
-        bits[q] += turn_bits[q] << 52  # times 2^n, by the exponent's bits
-
-
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)
-def _highest(numbers, count):
-    """The greatest of numbers[:count], of vectors of the processor: no number of them is NaN."""
-    highest = numbers[0]
-    for a in range(1, count):
-        highest = max(highest, numbers[a])
-    return highest
-
-
-@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
-def site(
-    own, offsets, rows, sequence_weights, table, base, gradients, of_table, of_base, losses,
-    logits, turns, work,
-):  # fmt: skip
-    """Loss of one site summed over sequences with their weights, and its gradients.
-
-    own (N,): the site's colour; rows[offsets[n]:offsets[n + 1]]: the rows of `table` (R, q) that
-    sequence n adds to `base` (q,). The gradients are added to of_table, of_base, and each
-    sequence's loss, without its weight, to `losses` (N,).
-    """
-    vocabulary, count = len(base), len(own)
-    bits, turn_bits = logits.view(np.int64), turns.view(np.int64)
-    summed = 0.0
-    for start in range(0, count, GROUP):
-        stop = min(start + GROUP, count)
-        place = 0
-        for n in range(start, stop):
-            for a in range(vocabulary):
-                work[a] = base[a]
-            for m in range(offsets[n], offsets[n + 1]):
-                row = rows[m]
-                for a in range(vocabulary):
-                    work[a] += table[row, a]
-            highest = _highest(work, vocabulary)
-            losses[n] += highest - work[own[n]]
-            summed += sequence_weights[n] * (highest - work[own[n]])
-            for a in range(vocabulary):
-                logits[place + a] = work[a] - highest
-            place += vocabulary
-        _exponentials(logits, turns, turn_bits, bits, place)
-        place = 0
-        for n in range(start, stop):
-            total = 0.0
-            for a in range(vocabulary):
-                total += logits[place + a]
-            loss = np.log(total)
-            losses[n] += loss
-            summed += sequence_weights[n] * loss
-            if gradients:
-                scale = sequence_weights[n] / total
-                for a in range(vocabulary):
-                    work[a] = logits[place + a] * scale
-                work[own[n]] -= sequence_weights[n]
-                for a in range(vocabulary):
-                    of_base[a] += work[a]
-                for m in range(offsets[n], offsets[n + 1]):
-                    row = rows[m]
-                    for a in range(vocabulary):
-                        of_table[row, a] += work[a]
-            place += vocabulary
-    return summed
-
-
-@njit(nogil=True, cache=True)
-def clear(numbers):
-    """Sets numbers (R, q) to zero; not by a slice, see `factored`."""
-    for row in range(numbers.shape[0]):
-        for a in range(numbers.shape[1]):
-            numbers[row, a] = 0.0
+from manybody.training.pair_fit_loops import NEVER, sequences
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
@@ -125,15 +25,16 @@ def factored(
     (L, H, q, q) and of_fields (L, q).
     """
     heads, length, vocabulary = len(attention), len(common), fields.shape[1]
-    table, of_table = np.empty((len(row_site), vocabulary)), np.empty((len(row_site), vocabulary))
-    base, of_base = np.empty(vocabulary), np.empty(vocabulary)
-    logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
-    work = np.empty(vocabulary)
+    lanes = np.empty((2, len(row_site) + 1, -(-vocabulary // LANES), LANES))
+    tables, of_tables = lanes[0], lanes[1]
+    numbers = lanes.reshape(2, len(row_site) + 1, -1)
+    table, of_table = numbers[0, 1:], numbers[1, 1:]
+    base, of_base = numbers[0, 0], numbers[1, 0]
     for i in range(first, last):
+        clear(tables)
         # Not by a slice: what numpy says of shapes takes seconds to compile.
         for a in range(len(base)):
-            base[a] = fields[i, a]
-        clear(table)
+            base[a] = fields[i, a] if a < vocabulary else NEVER
         for h in range(heads):
             for j in range(length):
                 weight = attention[h, i, j] if j != i else 0.0
@@ -144,12 +45,10 @@ def factored(
                 weight = attention[h, i, j] if j != i else 0.0
                 for a in range(vocabulary):
                     table[row, a] += weight * (values[h, b, a] - values[h, common[j], a])
-        clear(of_table)
-        for a in range(vocabulary):
-            of_base[a] = 0.0
-        site_losses[i] = site(
-            tokens[i], offsets, rows, sequence_weights, table, base, gradients,
-            of_table, of_base, losses, logits, turns, work,
+        clear(of_tables)
+        site_losses[i] = sequences(
+            tokens[i], sequence_weights, offsets, rows, tables[1:], tables[:1], gradients,
+            of_tables[1:], of_tables[:1], losses, vocabulary,
         )  # fmt: skip
         if not gradients:
             continue
@@ -157,7 +56,7 @@ def factored(
             of_fields[i, a] = of_base[a]
         for h in range(heads):
             part = of_values[i, h]
-            clear(part)
+            part[:] = 0.0
             for j in range(length):
                 total, weight, c = 0.0, attention[h, i, j] if j != i else 0.0, common[j]
                 for a in range(vocabulary):
