@@ -42,7 +42,7 @@ def test_planted_times_are_judged_as_they_were_planted(found):
     assert verdicts["order-alone"] == verdicts["clones"] == "no"
     assert found["equal-information"].low < 1.1 < found["equal-information"].high
     assert found["exchange"].low < 1.1 / 0.6 < found["exchange"].high
-    assert found["clones"].value == 0.75
+    assert found["clones"].value == 0.6
     assert (found["clones-trained"].verdict, found["clones-trained"].value) == ("yes", 1.0)
     (foothold,) = found["foothold"].parts
     assert abs(foothold.value + 0.5) < foothold.half

@@ -296,7 +296,7 @@ def _learned(
     about = about | {"learned": code_digest(boltzmann.__file__)}
     found = _kept(out / boltzmann.FILE, about)
     if found is None:
-        label = f"Learning {about['source']}"
+        label = f"Learning {about['source']} until its target"
         start = replace(start or _fit(family, rows, threads, label), about=about)
         found = boltzmann.learn(
             start, family.tokens[rows], family.weights[rows], out, threads=threads, label=label
