@@ -184,8 +184,7 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
         raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
     for axis in range(tensor.ndim - 1):
         # Exchanges of neighbouring indices generate all permutations.
-        swapped = tensor.swapaxes(axis, axis + 1)
-        differs = np.abs(tensor - swapped) > ROUNDING * np.abs(tensor).max()
+        differs = np.abs(tensor - tensor.swapaxes(axis, axis + 1)) > ROUNDING * np.abs(tensor).max()
         if differs.any():
             where = _first(differs)
             other = where.copy()

@@ -288,8 +288,7 @@ def find_beta(
     near = 0.02 * beta
     slope = (distance(beta + near) - distance(beta - near)) / (2 * near)
     if slope < 0:
-        step = (target - distance(beta, REFINED, "refine")) / slope
-        beta += min(max(step, -near), near)
+        beta += min(max((target - distance(beta, REFINED, "refine")) / slope, -near), near)
     return beta
 
 

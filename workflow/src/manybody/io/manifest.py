@@ -77,8 +77,9 @@ class Manifest:
     def file(self, name: str) -> Path:
         """Path of a payload file, its size and sha256 compared with the manifest's once."""
         if name not in self._files:
-            known = ", ".join(self.names())
-            raise ArtifactError(f"{self.path} lists no file {name!r}; it lists {known}")
+            raise ArtifactError(
+                f"{self.path} lists no file {name!r}; it lists {', '.join(self.names())}"
+            )
         path = self.path.parent / name
         if name not in self._checked:
             expected = self._files[name]

@@ -151,8 +151,7 @@ def compared(
             for part in parts
         )
         slope = np.cov(x, y)[0, 1] / x.var(ddof=1)
-        alike = (np.corrcoef(*two)[0, 1] for two in ((x, y), others))
-        rows.append((name, *alike, slope, len(x)))
+        rows.append((name, *(np.corrcoef(*two)[0, 1] for two in ((x, y), others)), slope, len(x)))
         some = generator.permutation(len(x))[:SHOWN]
         points.append(_points(name, "values", x[some], y[some]))
     some = generator.permutation(len(natural))[:SHOWN]

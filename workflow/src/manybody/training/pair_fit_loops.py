@@ -14,7 +14,7 @@ from manybody.data.vector_loops import SUMS, clear, exponential, get, put, sprea
 from manybody.io.compiled import njit
 
 GROUP = 64  # sequences whose logits are held at a time
-NEVER = -1e30  # logit of the padding
+_NEVER = -1e30  # logit of the padding
 
 
 @njit(nogil=True, cache=True)
@@ -72,7 +72,7 @@ def conditional(
     width, count, each = couplings.shape[1], len(logits), colours.shape[1]
     base, of_base = np.empty_like(couplings[:1]), np.empty_like(couplings[:1])
     for column in range(width):
-        put(base, 0, column, spread(base, NEVER))
+        put(base, 0, column, spread(base, _NEVER))
     flat = base.reshape(-1)
     for a in range(count):
         flat[a] = logits[a]

@@ -10,7 +10,7 @@ import numpy as np
 
 from manybody.data.vector_loops import LANES, SUMS, clear
 from manybody.io.compiled import njit
-from manybody.training.pair_fit_loops import NEVER, sequences
+from manybody.training.pair_fit_loops import sequences
 
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
@@ -33,8 +33,8 @@ def factored(
     for i in range(first, last):
         clear(tables)
         # Not by a slice: what numpy says of shapes takes seconds to compile.
-        for a in range(len(base)):
-            base[a] = fields[i, a] if a < vocabulary else NEVER
+        for a in range(vocabulary):
+            base[a] = fields[i, a]
         for h in range(heads):
             for j in range(length):
                 weight = attention[h, i, j] if j != i else 0.0

@@ -42,8 +42,7 @@ class Full(Model):
 
     def _blocks(self) -> Tensor:
         first, second = torch.triu_indices(self.length, self.length, 1, device=self.bias.device)
-        square = (self.length, self.length, self.vocabulary, self.vocabulary)
-        blocks = self.couplings.new_zeros(square)
+        blocks = self.couplings.new_zeros(2 * (self.length,) + 2 * (self.vocabulary,))
         blocks[first, second] = self.couplings
         blocks[second, first] = self.couplings.mT
         return blocks

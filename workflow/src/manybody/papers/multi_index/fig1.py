@@ -118,8 +118,9 @@ def _public_overlaps(table: readings.Table, runs: readings.Table) -> list[record
     if not readings.departure(runs.entry, **public.RUNS_SETTING):
         for name, stored in public.MESSAGE_PASSING.items():
             values = {alpha: converged_mean(runs, name, alpha) for alpha in stored}
-            label = f"GAMP, D = 1000, {name}"
-            found.append(curves.largest_difference(label, values, stored, SAME_RUNS))
+            found.append(
+                curves.largest_difference(f"GAMP, D = 1000, {name}", values, stored, SAME_RUNS)
+            )
     return found or away
 
 

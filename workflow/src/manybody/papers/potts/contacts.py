@@ -196,8 +196,9 @@ def claims(tables: Tables) -> list[records.Claim]:
     named = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
     scope = title(tables.about, ", {model} (seed {seed})".format(**tables.about))
     if not tables.chance > 0:
-        reason = f"none of the known pairs{tables.apart} is a contact"
-        return [records.not_run(*named, reason, scope)]
+        return [
+            records.not_run(*named, f"none of the known pairs{tables.apart} is a contact", scope)
+        ]
     found = []
     for name, (series, *_) in LOOKS.items():
         row = style.series(tables.drawn, "b", series).iloc[tables.asked - 1]

@@ -188,8 +188,9 @@ def _falls(flow: Table) -> Iterator[records.Comparison]:
     for case in flow.series("growth"):
         losses = flow.y("loss", case)
         if flow.y("rate", case).max() <= QUIET:
-            change = losses[-1] - losses[0]
-            yield records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET)
+            yield records.near(
+                f"{case}: change of the loss", (losses[-1] - losses[0]), 0.0, 0.0, QUIET
+            )
         elif flow.y("linear law", case)[-1] > SEEN:
             fall = losses[-1] - flow.y("best linear", case)[0]
             yield records.below(f"{case}: last loss less the best linear one", fall, 0.0, -QUIET)
