@@ -77,6 +77,14 @@ def test_chains_of_factored_attention_cost_their_products_in_double_precision():
     assert Probe(model, gpu=True).sampled(clone) == 2 * 6 * products
 
 
+@pytest.mark.parametrize(("energy", "share"), [("raw", 1 - probe.SAME), ("norm", 1.0)])
+def test_proposals_that_are_the_token_itself_cost_nothing(monkeypatch, energy, share):
+    monkeypatch.setattr(Probe, "up_to", lambda *_: 24.0)
+    clone = dict(sampler=None, energy=energy, chains=6, gauge="none", precision="float32")
+    assert Probe(BERT).sampled(clone) == 24 * share
+    assert Probe(BERT).sampled(clone | {"sampler": "heat-bath"}) == 24 / BERT["length"]
+
+
 def test_draws_from_all_states_cost_the_search_for_their_distribution():
     sizes = dict(architecture="bert", vocabulary=2, layers=1, heads=1, width=8, mlp=8)
     clone = dict(sampler="enumerated", energy="norm", chains=6, gauge="none", precision="float32")
