@@ -93,8 +93,13 @@ def test_the_configs_of_this_repository_have_no_such_fault():
         (["--configfile", "a.yaml", "b.yml", "--cores", "2"], "found b.yml, which does not exist"),
         (
             ["--configfile=a.yaml", "--configfiles", "a.yaml", "-n"],
-            "found 2 times, of which snakemake takes the last; expected it once; name all files "
-            "behind one: --configfile a.yaml a.yaml",
+            "found 2 times, of which snakemake takes the last; expected it once; write all behind "
+            "one: --configfile a.yaml a.yaml",
+        ),
+        (
+            ["--config", "results=a", "-n", "-C", "sources={docs: {length: 32}}"],
+            "--config: found 2 times, of which snakemake takes the last; expected it once; write "
+            "all behind one: --config results=a 'sources={docs: {length: 32}}'",
         ),
         (["--configfile", "a.yaml", "fig4"], "if it is what is to be made, write -- before it"),
         (["--configfile", "a.yaml", "--", "fig4"], None),

@@ -110,12 +110,16 @@ def _misread(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
         yield from _misread(path, where, value)
 
 
-def asked(arguments: list[str]) -> tuple[list[str], int, list[str]]:
-    """The config files that snakemake is given, how often their option is, and other words."""
+def asked(arguments: list[str], *option: str) -> tuple[list[str], int, list[str]]:
+    """The words that snakemake is given behind an `option`, by default its config files, how often
+    the option is there, and other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--configfile", "--configfiles", nargs="+", action="append", default=[])
+    parser.add_argument(
+        *option or ("--configfile", "--configfiles"),
+        dest="found", nargs="*", action="append", default=[],
+    )  # fmt: skip
     found, others = parser.parse_known_args(arguments)
-    return [name for given in found.configfile for name in given], len(found.configfile), others
+    return [word for given in found.found for word in given], len(found.found), others
 
 
 def command(arguments: list[str], added: str, target: str) -> str:
@@ -151,15 +155,17 @@ def typed(arguments: Iterable[str]) -> dict:
 
 
 if __name__ == "__main__":
-    names, times, others = asked(sys.argv[1:])
+    names, _, others = asked(sys.argv[1:])
     dotted = (word.split("=", 1) for word in others if re.match(r"[A-Za-z][\w-]*\.[\w.-]+=", word))
     said = [
         *problems(names),
         *[
-            f"--configfile: found {times} times, of which snakemake takes the last; expected it "
-            f"once; name all files behind one: --configfile {' '.join(names)}"
-        ]
-        * (times > 1),
+            f"{option[0]}: found {times} times, of which snakemake takes the last; expected it "
+            f"once; write all behind one: {option[0]} {shlex.join(words)}"
+            for option in (("--configfile", "--configfiles"), ("--config", "-C"))
+            for words, times, _ in [asked(sys.argv[1:], *option)]
+            if times > 1
+        ],
         *(
             f"--config: found {key}={value}; expected a key without dots; write --config "
             f"'{key.replace('.', '={', 1).replace('.', ': {')}: {value}{'}' * key.count('.')}'"
