@@ -101,6 +101,10 @@ def test_the_configs_of_this_repository_have_no_such_fault():
             "--config: found 2 times, of which snakemake takes the last; expected it once; write "
             "all behind one: --config results=a 'sources={docs: {length: 32}}'",
         ),
+        (
+            ["--configfile", "config/tiny.yaml"],
+            f"; give {CONFIG / 'tiny.yaml'}, which is there",
+        ),
         (["--configfile", "a.yaml", "fig4"], "if it is what is to be made, write -- before it"),
         (["--configfile", "a.yaml", "--", "fig4"], None),
         (

@@ -63,7 +63,13 @@ def _missing(path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path("config")
     there = sorted(str(file) for file in folder.glob("*.y*ml"))
     near = get_close_matches(str(path), there, 1, cutoff=0.5)
-    fix = f"did you mean {near[0]}?" if near else f"{folder} has {', '.join(there) or 'none'}"
+    fix = (
+        f"looked in {Path.cwd()}; give {own}, which is there"
+        if (own := Path(__file__).resolve().parents[4] / path).is_file()  # of the clone
+        else f"did you mean {near[0]}?"
+        if near
+        else f"{folder} has {', '.join(there) or 'none'}"
+    )
     return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}" + (
         "; if it is what is to be made, write -- before it" * (path.suffix not in (".yaml", ".yml"))
     )
