@@ -67,7 +67,13 @@ CASES = {
         ["mine.yaml: found an anchor", "its alias"],
     ),
     "control character": ("a: \x01\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
-    "another encoding": ("a: \xe9\n", ["mine.yaml: ", "expected YAML in UTF-8"]),
+    "another encoding": (
+        "a: \xe9\n",
+        ["mine.yaml: ", "expected YAML in UTF-8; save it as UTF-8"],
+    ),
+    "UTF-16": ("a\0:\0 \0001\0", ["mine.yaml: ", "expected YAML in UTF-8; save it as UTF-8"]),
+    "two documents": ("a: 1\n---\nb: 2\n", ["line 2, column 1: found a second document, behind"]),
+    "a space of print": ("# \xc2\xa0\na: {\xc2\xa0b: 1}\n", ["line 2: found U+00A0, a space"]),
 }
 
 

@@ -35,6 +35,11 @@ def _problems(path: Path) -> Iterable[str]:
     if not path.is_file():
         return [_missing(path)]
     content = path.read_bytes()
+    if space := re.search(rb"^[^#'\"\n]*\xc2\xa0", content, re.MULTILINE):
+        return [
+            f"{path}, line {len(content[: space.end()].splitlines())}: found U+00A0, a space that "
+            f"YAML takes for a letter; expected plain spaces; type them, or put quotes around it"
+        ]
     # The slower one of the two is Snakemake's, and takes no tab where the other does.
     loader = yaml.SafeLoader if b"\t" in content else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -79,9 +84,18 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     """Where YAML stops, and where the brace, bracket or quote that it stops in opens."""
     mark, around = (getattr(error, f"{name}_mark", None) for name in ("problem", "context"))
     if mark is None:
-        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
+        # UTF-16 without a mark is ASCII with bytes 0 between.
+        other = b"\0" in content or isinstance(error, UnicodeDecodeError)
+        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; " + (
+            "save it as UTF-8" if other else "mend it there"
+        )
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
-    found, fix = error.problem, "mend it there, or put quotes around the value"
+    found, fix = {
+        "but found another document": (
+            "found a second document, behind ---",
+            "write it into a file of its own, or remove ---",
+        )
+    }.get(error.problem, (error.problem, "mend it there, or put quotes around the value"))
     if line[mark.column :].startswith("\t"):
         found, fix = "found a tab", "indent with spaces"
     elif around and re.search("flow|quoted", error.context):

@@ -112,7 +112,7 @@ def _wrong(path: tuple, kind: str, model: type[BaseModel], config) -> str:
         example = f"{path[-1]}: {example}"
     about = " ".join(schema.get("description", "").split())
     about = f" ({about})" if about else ""
-    note = "" if number is None else ", which YAML reads as text"
+    note = ", which YAML reads as text" if number and isinstance(value, str) else ""
     what = "missing" if kind == "missing" else f"found {shown(value)}{note}"
     where, wanted = _written_path(path) or "config", expectation(schema)
     for pattern, words in PATTERNS.items():
@@ -185,14 +185,15 @@ def _choices(schema: dict) -> list:
 
 
 def _meant_number(value, schema: dict) -> str | None:
-    """A text as the number that was meant: YAML knows 7.0e-4, and takes 7e-4 for a text."""
+    """A text, or a whole number with a point, as the number that was meant: YAML knows 7.0e-4, and
+    takes 7e-4 for a text."""
     kinds = [part.get("type") for part in alternatives(schema)]
     with suppress(ValueError):
-        number = float(value) if isinstance(value, str) else math.nan
-        if "number" in kinds and math.isfinite(number):
+        number = float(value) if isinstance(value, str | float) else math.nan
+        if "number" in kinds and isinstance(value, str) and math.isfinite(number):
             text = repr(number)
             return text if "." in text else text.replace("e", ".0e")
-        if "integer" in kinds and number.is_integer():
+        if "integer" in kinds and number.is_integer() and number >= schema.get("minimum", number):
             return str(int(number))
     return None
 
