@@ -274,7 +274,7 @@ def test_results_that_link_to_nothing_are_refused_before_any_job(tmp_path):
 
 
 def test_a_call_from_elsewhere_says_where_results_go(tmp_path):
-    status, output = elsewhere(tmp_path, sys.executable, "-n")
+    status, output = elsewhere(tmp_path, sys.executable, "-n", "--config", "results=./results/tiny")
     assert status == 0
     assert f"Results go to {tmp_path}/results/tiny" in output
     assert f"cd {ROOT}, or --directory {ROOT}" in output
