@@ -68,6 +68,8 @@ def refuse_read_only(results):
         ".snakemake": ("snakemake writes to the folder that it is started in", fix),
         results: (f"results: found {results}", "give another one"),
     }
+    if given := os.environ.get("TMPDIR"):
+        places[given] = (f"TMPDIR: found {given}", "set TMPDIR to another one")
     for folder, (what, way_out) in places.items():
         around = (Path(folder), *Path(folder).parents)
         place = next(path for path in around if os.path.lexists(path))

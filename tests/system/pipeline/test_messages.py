@@ -252,16 +252,16 @@ def elsewhere(folder: Path, python: Path | str, *arguments, root=ROOT, **variabl
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("closed", ["results", "."])
+@pytest.mark.parametrize("closed", ["results", ".", "tmp"])
 def test_a_folder_that_cannot_be_written_is_refused_before_any_job(tmp_path, limited, closed):
     folder = tmp_path / "here"
-    (folder / "results").mkdir(parents=True)
+    (folder / closed).mkdir(parents=True)
     (folder / closed).chmod(0o555)
-    status, output = elsewhere(folder, limited)
+    status, output = elsewhere(folder, limited, TMPDIR=str(folder / "tmp"))
     (folder / closed).chmod(0o755)
     assert status == 1
+    assert (f"--directory {ROOT}" if closed == "." else "another one") in output
     assert f"{folder / closed} cannot be written; expected a folder of your own" in output
-    assert ("give another one" if closed == "results" else f"--directory {ROOT}") in output
     assert "Job stats" not in output
 
 
