@@ -61,6 +61,21 @@ def refuse_missing_packages():
         )
 
 
+def refuse_missing_profile():
+    """Snakemake goes on without any workflow profile where the one that is asked for is not there."""
+    from manybody.config.files import asked
+
+    name = next(iter(asked(sys.argv[1:], "--workflow-profile")[0]), "none")
+    own = ROOT / "profiles"
+    places = (Path(name), Path("profiles", name), own / name)
+    if name != "none" and not any(place.exists() for place in places):
+        there = ", ".join(sorted(folder.name for folder in own.iterdir()))
+        refuse(
+            f"--workflow-profile: found {name}, which does not exist; expected one of {there}, or a "
+            f"folder with a config.yaml; name one, or leave it out for default"
+        )
+
+
 def refuse_read_only(results):
     """Refuses folders that cannot be written, and says where results go from elsewhere."""
     fix = f"start in that of the clone (cd {ROOT}, or --directory {ROOT})"

@@ -265,12 +265,19 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_job(tmp_path, lim
     assert "Job stats" not in output
 
 
-def test_results_that_link_to_nothing_are_refused_before_any_job(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "results links to {}/gone, which is not there; expected a folder of your own"),
+        (
+            ["--workflow-profile", "slrm"],
+            "found slrm, which does not exist; expected one of default",
+        ),
+    ],
+)
+def test_results_that_link_to_nothing_and_no_profile_are_refused(tmp_path, arguments, said):
     (tmp_path / "results").symlink_to(tmp_path / "gone")
-    assert (
-        f"results links to {tmp_path / 'gone'}, which is not there; expected a folder of your own"
-        in elsewhere(tmp_path, sys.executable)[1]
-    )
+    assert said.format(tmp_path) in elsewhere(tmp_path, sys.executable, *arguments)[1]
 
 
 def test_a_call_from_elsewhere_says_where_results_go(tmp_path):
