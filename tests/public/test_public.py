@@ -91,10 +91,10 @@ def test_progress_is_shown_in_a_notebook_alone(kernel, shown, tmp_path, monkeypa
     """A kernel has a shell of IPython with an attribute of that name."""
     shell = SimpleNamespace(**{} if kernel is None else {"kernel": kernel})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.chdir(tmp_path)
-    rows = np.tile(GOOD, (2, 1))
-    mb.train_model("run", rows, rows, 9, **SIZES)
-    assert ("1/1" in capsys.readouterr().err.replace("1.00/1.00", "1/1")) == shown
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mb.train_model("~/run", *[np.tile(GOOD, (2, 1))] * 2, 9, **SIZES)
+    said = "1/1" in capsys.readouterr().err.replace("1.00/1.00", "1/1")
+    assert [said, (tmp_path / "run").is_dir()] == [shown, True]
 
 
 def test_importing_the_package_imports_nothing_else():

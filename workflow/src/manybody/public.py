@@ -158,7 +158,7 @@ def read_alignment(
     """
     from manybody.data import alignment
 
-    path = Path(path).expanduser()
+    path = Path(path)
     form = format or alignment.format_of(path)
     names, rows = alignment.read(path, form)
     tokens, _ = alignment.encode(
@@ -544,7 +544,7 @@ def load_pretrained(
     """
     from manybody.models.pretrained.network import Pretrained
 
-    model: Model = Pretrained.open(Path(folder).expanduser(), length, objective).to(device).eval()
+    model: Model = Pretrained.open(Path(folder), length, objective).to(device).eval()
     return model
 
 
@@ -672,7 +672,7 @@ def load_couplings(path: str | Path, learned: bool = False) -> PairModel:
     """
     from manybody.measure.mutations import opened
 
-    return opened(Path(path).expanduser(), learned=learned)[0]
+    return opened(Path(path), learned=learned)[0]
 
 
 @checked

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
+from os.path import expanduser
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
@@ -80,6 +81,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     parameters = signature(function).parameters
     # Those of a default None may be None.
     plain = {name: one.annotation.removesuffix(" | None") for name, one in parameters.items()}
+    paths = [name for name, annotation in plain.items() if annotation == "str | Path"]
     kinds = {
         name: kind | None if parameters[name].default is None else kind
         for name, annotation in plain.items()
@@ -93,6 +95,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         given = bound.arguments
         given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
+        given |= {n: expanduser(given[n]) for n in paths if given[n] is not None}
         there = [n for n, v in given.items() if v is not None or parameters[n].default is not None]
         for name in there:
             _check_class(name, given[name], plain[name])
