@@ -92,9 +92,12 @@ def test_progress_is_shown_in_a_notebook_alone(kernel, shown, tmp_path, monkeypa
     shell = SimpleNamespace(**{} if kernel is None else {"kernel": kernel})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setenv("HOME", str(tmp_path))
-    mb.train_model("~/run", *[np.tile(GOOD, (2, 1))] * 2, 9, **SIZES)
-    said = "1/1" in capsys.readouterr().err.replace("1.00/1.00", "1/1")
-    assert [said, (tmp_path / "run").is_dir()] == [shown, True]
+    rows, recipe = np.tile(GOOD, (2, 1)), {"clip": np.float32(1)}
+    mb.train_model("~/run", rows, rows, 9, recipe=recipe, **SIZES)
+    assert [
+        "1/1" in capsys.readouterr().err.replace("1.00/1.00", "1/1"),
+        (tmp_path / "run").is_dir(),
+    ] == [shown, True]
 
 
 def test_importing_the_package_imports_nothing_else():
@@ -145,7 +148,7 @@ LENGTHS = [
     (np.hstack([GOOD, GOOD]), "found sequences of length 10; expected 5"),
 ]
 MASKED = mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)
-SIZES = dict(steps=1, batch=4, layers=1, rank=2, bias=True)
+SIZES = dict(steps=1, batch=4, layers=1, rank=np.int64(2), bias=True)
 TAKEN = {  # by name of the argument and function
     "tokens of losses": (lambda given: mb.losses(MASKED, given), LENGTHS),
     "tokens of spectrum": (lambda given: mb.spectrum(MASKED, given), LENGTHS),

@@ -93,7 +93,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         bound = signature(function).bind(*values, **named)
         bound.apply_defaults()
         given = bound.arguments
-        given |= {n: v.item() for n, v in given.items() if n in kinds and isinstance(v, np.generic)}
+        given |= {name: _plain(value) for name, value in given.items()}
         check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
         given |= {n: expanduser(given[n]) for n in paths if given[n] is not None}
         there = [n for n, v in given.items() if v is not None or parameters[n].default is not None]
@@ -116,6 +116,17 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             raise Refusal(str(error)) from error
 
     return call
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy, by itself or in a mapping, as Python's; anything else as it is."""
+    return (
+        {key: _plain(part) for key, part in value.items()}
+        if isinstance(value, dict)
+        else value.item()
+        if isinstance(value, np.generic)
+        else value
+    )
 
 
 def _check_class(name: str, value: Any, annotation: str) -> None:
