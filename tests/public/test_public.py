@@ -256,6 +256,16 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
         (lambda: mb.sample_potts([[0, 1]], np.eye(3), 1.0, 1), r"couplings: found shape \(1, 2\)"),
         (lambda: mb.sample_potts([[0, 1], [2, 0]], np.eye(3), 1.0, 1), "couplings"),
         (lambda: mb.sample_potts([[0, np.nan], [1, 0]], np.eye(3), 1.0, 1), "couplings: .*finite"),
+        (
+            lambda: mb.sample_clones(
+                mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)._apply(
+                    lambda w: w / 0
+                ),
+                GOOD,
+                1,
+            ),
+            "model: found weights that are not finite",
+        ),
         (lambda: mb.replica_loss(2.5, 0.0, [1.0, -1.0]), "alphas: found -1; expected .* above 0"),
         (lambda: mb.score_contacts(*HEADS, gap=3), "gap: found 3; expected a colour, 0 to 2"),
         (lambda: mb.scan_mutations(PAIRS, [0, 1, 2]), "sequence: found sequences of length 3"),

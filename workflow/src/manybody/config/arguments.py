@@ -133,6 +133,10 @@ def _check_class(name: str, value: Any, annotation: str) -> None:
     """`Refusal` for what is of another class, or no table with the columns of its name."""
     if annotation in CLASSES and annotation not in {one.__name__ for one in type(value).__mro__}:
         raise Refusal(f"found {type(value).__name__}; expected {CLASSES[annotation]}", name)
+    if annotation == "Model" and not all(one.isfinite().all() for one in value.parameters()):
+        raise Refusal(
+            "found weights that are not finite; expected finite ones; take another checkpoint", name
+        )
     if lacking := set(COLUMNS.get(name, ())) - set(getattr(value, "columns", ())):
         said = f"expected a table with {', '.join(COLUMNS[name])}"
         raise Refusal(f"found no {', '.join(sorted(lacking))}; {said}", name)
