@@ -257,6 +257,10 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
         (lambda: mb.sample_potts([[0, 1], [2, 0]], np.eye(3), 1.0, 1), "couplings"),
         (lambda: mb.sample_potts([[0, np.nan], [1, 0]], np.eye(3), 1.0, 1), "couplings: .*finite"),
         (
+            lambda: mb.replica_loss(2.5, 0.0, np.ma.array([1, 2], mask=[0, 1])),
+            "alphas: found numbers that are masked",
+        ),
+        (
             lambda: mb.sample_clones(
                 mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)._apply(
                     lambda w: w / 0
@@ -312,7 +316,7 @@ def test_plots_draw_what_is_in_the_tables():
     from matplotlib.figure import Figure
 
     left, right = Figure().subplots(1, 2)
-    scores = mb.score_contacts(np.random.default_rng(0).normal(size=(1, 5, 5)), np.eye(3)[None])
+    scores = mb.score_contacts(MASKED.attention[0][None].bfloat16(), [np.eye(3)])
     known = np.eye(5, k=-1, dtype=bool)
     assert mb.plot_contacts(scores, left, known) is left
     upper, marks = (image.get_array() for image in left.images)

@@ -145,7 +145,9 @@ def _check_class(name: str, value: Any, annotation: str) -> None:
 def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
     """Finite numbers of the shape that `SHAPES` has; `sizes` gets those of its axes."""
     try:
-        found = np.asarray(value, float)
+        # Numpy does not read each tensor: not bfloat16, and none of a GPU or with a gradient.
+        whole = value.detach().cpu().double() if hasattr(value, "detach") else value
+        found = np.ma.asarray(whole, float).filled(np.nan)
     except (TypeError, ValueError) as error:
         raise Refusal(f"{error}; expected an array of numbers", name) from error
     if axes := SHAPES[name]:
@@ -154,7 +156,7 @@ def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
         if len(axes) != found.ndim or known != list(found.shape):
             raise Refusal(f"found shape {found.shape}; expected ({expected})", name)
     if not np.isfinite(found).all():
-        raise Refusal("found numbers that are not finite; expected finite ones", name)
+        raise Refusal("found numbers that are masked or not finite; expected finite ones", name)
     return found
 
 
