@@ -315,7 +315,7 @@ def test_arguments_are_refused_as_keys_of_the_config_are(call, said, tmp_path, m
 def test_plots_draw_what_is_in_the_tables():
     from matplotlib.figure import Figure
 
-    left, right = Figure().subplots(1, 2)
+    left, right = Figure().subfigures().subplots(1, 2)
     scores = mb.score_contacts(MASKED.attention[0][None].bfloat16(), [np.eye(3)])
     known = np.eye(5, k=-1, dtype=bool)
     assert mb.plot_contacts(scores, left, known) is left

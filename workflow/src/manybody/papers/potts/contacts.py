@@ -252,7 +252,7 @@ def draw_map(figure, axes, tables: Tables) -> None:
     looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
     image = axes.imshow(np.where(shown, scores, np.nan), cmap="Blues", vmin=0, vmax=most, **looks)
     # no higher than the map
-    shrink = 0.6 if figure.get_figheight() > figure.get_figwidth() else 0.85
+    shrink = 0.6 if figure.bbox.height > figure.bbox.width else 0.85
     figure.colorbar(
         image, ax=axes, shrink=shrink, extend="both", pad=0.02, label="corrected score (nats)"
     )
