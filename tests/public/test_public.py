@@ -279,7 +279,23 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
         ),
         (
             lambda: mb.plot_contacts(mb.score_contacts(*HEADS), known=np.eye(3)),
-            r"known: found shape \(3, 3\); expected \(2, 2\)",
+            r"known: found shape \(3, 3\), numbers to 1; expected \(2, 2\)",
+        ),
+        (
+            lambda: mb.plot_contacts(mb.score_contacts(*HEADS), known=np.full((2, 2), 5.5)),
+            r"known: found shape \(2, 2\), numbers to 5.5; .* give known=D < 8",
+        ),
+        (
+            lambda: mb.plot_contacts(mb.score_contacts(*HEADS) - 1),
+            "scores: found i, j of int64 from 0; expected integers from 1",
+        ),
+        (
+            lambda: mb.plot_contacts(mb.score_contacts(*HEADS).astype({"j": str})),
+            "scores: found i, j of object from 1; expected integers from 1",
+        ),
+        (
+            lambda: mb.plot_contacts(mb.score_contacts(*HEADS)[:0]),
+            "scores: found i, j of int64 from no row; expected integers from 1",
         ),
         (lambda: mb.save_pretrained(MASKED, "no", "no.json"), "tokenizer: found no.json"),
         (lambda: mb.save_pretrained(MASKED, "no"), ".*factored: transformers has no class"),
@@ -316,12 +332,12 @@ def test_plots_draw_what_is_in_the_tables():
     from matplotlib.figure import Figure
 
     left, right = Figure().subfigures().subplots(1, 2)
-    scores = mb.score_contacts(MASKED.attention[0][None].bfloat16(), [np.eye(3)])
+    scores = mb.score_contacts(MASKED.attention[0][None].bfloat16(), [np.eye(3)])[:9]
     known = np.eye(5, k=-1, dtype=bool)
     assert mb.plot_contacts(scores, left, known) is left
     upper, marks = (image.get_array() for image in left.images)
     i, j = scores["i"] - 1, scores["j"] - 1
-    np.testing.assert_allclose(upper[i, j], scores["apc"])
+    np.testing.assert_allclose([*upper[i, j], upper.count()], [*scores["apc"], 9])
     np.testing.assert_array_equal(marks.filled(-1) == 1, known)
     rows = [
         ("Var g", 0, 1.0, 0.1, "measured"), ("M", 1, 0.5, 0.1, "measured"),

@@ -725,10 +725,11 @@ def plot_contacts(
     """Draws the map of corrected `scores` of pairs, a table of `score_contacts`, with a colour bar
     in nats; returns the axes.
 
-    known (L, L, bool): which pairs are contacts; they are drawn below the diagonal with as many of
-    the best pairs, of those at least `separation` sites apart. ax: those to draw on, of a new
-    figure by default. Raises `Refusal`, which names `scores` or `known`, for a table without `i, j,
-    score, apc`, or contacts of another L.
+    known (L, L, bool): which pairs are contacts, such as D < 8 of distances D; they are drawn below
+    the diagonal with as many of the best pairs, of those at least `separation` sites apart. ax:
+    those to draw on, of a new figure by default. Pairs that `scores` lacks are blank. Raises
+    `Refusal`, which names `scores` or `known`, for a table without `i, j, score, apc`, sites that
+    are not integers from 1, or contacts of another L.
 
     >>> import matplotlib.pyplot as plt
     >>> A = np.random.default_rng(0).normal(size=(1, 6, 6))
@@ -741,14 +742,27 @@ def plot_contacts(
     from manybody.measure.contacts import Truth, as_matrix
     from manybody.papers.potts import contacts
 
-    length, truth = int(scores["j"].max()), None
+    sites = scores[["i", "j"]].to_numpy()
+    if sites.dtype.kind not in "iu" or not sites.size or sites.min() < 1:
+        raise Refusal(
+            f"found i, j of {sites.dtype} from {min(sites.flat, key=str, default='no row')}; "
+            f"expected integers from 1, a row a pair",
+            "scores",
+        )
+    length, truth = int(sites.max()), None
     if known is not None:
-        near = np.asarray(known, bool)
-        if near.shape != (length, length):
-            raise Refusal(f"found shape {near.shape}; expected {(length, length)}", "known")
-        truth = Truth(near | near.T, ~np.eye(length, dtype=bool))
-    columns = {"corrected": "apc", "as it is": "score"}
-    maps = {name: as_matrix(scores, column, length) for name, column in columns.items()}
+        near = np.asarray(known)
+        if near.shape != (length, length) or not np.isin(near, (0, 1)).all():
+            raise Refusal(
+                f"found shape {near.shape}, numbers to {near.max(initial=0):g}; expected "
+                f"{(length, length)} of 0 and 1 or of bool; of distances D give known=D < 8",
+                "known",
+            )
+        truth = Truth(near + near.T > 0, ~np.eye(length, dtype=bool))
+    maps = {
+        name: as_matrix(scores, column, length, lacking=np.nan)
+        for name, column in {"corrected": "apc", "as it is": "score"}.items()
+    }
     ax = ax or pyplot.figure().add_subplot()
     contacts.draw_map(ax.figure, ax, contacts.tables_of(maps, {"seed": 0}, truth, separation))
     ax.set_title("")

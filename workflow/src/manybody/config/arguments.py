@@ -45,6 +45,7 @@ SHAPES = {
     "attention": "HLL",
     "colours": "qq",
     "couplings": "LL",
+    "known": None,
     "sequence_weights": "N",
     "values": "Hqq",
 }

@@ -155,9 +155,9 @@ def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
     write_csv(ranked, path, digits=None)
 
 
-def as_matrix(frame: pd.DataFrame, column: str, length: int) -> np.ndarray:
-    """A column of a table of pairs as a symmetric matrix (L, L), zero where there is no row."""
-    matrix = np.zeros((length, length))
+def as_matrix(frame: pd.DataFrame, column: str, length: int, lacking: float = 0.0) -> np.ndarray:
+    """A column of a table of pairs as a symmetric matrix (L, L), `lacking` where no row is."""
+    matrix = np.full((length, length), lacking)
     i, j = frame["i"].to_numpy() - 1, frame["j"].to_numpy() - 1
     matrix[i, j] = matrix[j, i] = frame[column]
     return matrix
