@@ -93,7 +93,7 @@ def test_progress_is_shown_in_a_notebook_alone(kernel, shown, tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setenv("HOME", str(tmp_path))
     rows, recipe = np.tile(GOOD, (2, 1)), {"clip": np.float32(1)}
-    mb.train_model("~/run", rows, rows, 9, recipe=recipe, **SIZES)
+    mb.train_model("~/run", rows, rows, 9, device="auto", recipe=recipe, **SIZES)
     assert [
         "1/1" in capsys.readouterr().err.replace("1.00/1.00", "1/1"),
         (tmp_path / "run").is_dir(),
@@ -307,6 +307,10 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
         (lambda: mb.build_model("factored", 9, 5), ".*missing 1 required .*'layers'"),
         (lambda: mb.spectrum(MASKED, GOOD, draws=9), ".*unexpected keyword argument 'draws'"),
         (lambda: mb.load_model("no", device="gpu"), "device: found 'gpu'; .*example device=cpu"),
+        (
+            lambda: mb.train_model("no", GOOD, GOOD, 9, device="cuda:99", **SIZES),
+            "device is cuda:99, but torch .*choose device auto",
+        ),
         (
             lambda: mb.train_model("no", GOOD, GOOD, 9, recipe={"warm_up": 1}, **SIZES),
             "recipe.warm_up: this key is not known; .*did you mean warmup",

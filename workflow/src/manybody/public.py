@@ -253,8 +253,9 @@ def load_model(manifest: str | Path, step: int | str = "last", device: str = "cp
 
     manifest: `results/models/{source}/{model}/seed-{n}/manifest.json`, or that in the folder of
     `train_model`. step: a checkpoint that the run kept, by its step of training, or `last`. device:
-    that of the weights, `cpu`, `cuda`, `cuda:1` or `mps`. Raises `Refusal`, which names the file,
-    where there is no such run or step, or where a file was altered.
+    that of the weights, `cpu`, `cuda`, `cuda:1`, `mps`, or `auto`, a GPU with CUDA if there is one.
+    Raises `Refusal`, which names the file, where there is no such run or step, or where a file was
+    altered.
 
     >>> tokens = np.zeros((4, 8), int)
     >>> sizes = dict(layers=1, rank=2, bias=True)
@@ -291,7 +292,7 @@ def train_model(
     of AdamW on batches of `batch` sequences, at most N, with a cosine schedule that rises to
     `learning_rate` in `steps` // 25 steps: on 15 % of the positions, each masked in a copy of its
     own, or on all next tokens (`gpt`). `recipe` changes keys of this, those of `training` in
-    docs/config.md. `seed` draws weights, batches and masks. device: `cpu`, `cuda` or `mps`.
+    docs/config.md. `seed` draws weights, batches and masks. device: `cpu`, `cuda` or `auto`.
 
     `folder` gets weights, the history of the losses (nats a token) and a manifest for `load_model`;
     called again with the same arguments, a killed training goes on. Raises `Refusal`, which names
@@ -532,8 +533,8 @@ def load_pretrained(
 
     `.special` are the tokens that are no text. Only safetensors are read, and no code of the
     folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
-    device: that of the weights, `cpu`, `cuda`, `cuda:1` or `mps`. Raises `Refusal`, which names the
-    folder, where it holds no such model, and for a `length` beyond its positions.
+    device: as of `load_model`. Raises `Refusal`, which names the folder, where it holds no such
+    model, and for a `length` beyond its positions.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -542,9 +543,10 @@ def load_pretrained(
     >>> bool(np.isclose(losses(again, tokens), losses(model, tokens)).all())
     True
     """
+    from manybody.io.devices import pick
     from manybody.models.pretrained.network import Pretrained
 
-    model: Model = Pretrained.open(Path(folder), length, objective).to(device).eval()
+    model: Model = Pretrained.open(Path(folder), length, objective).to(pick(device)).eval()
     return model
 
 

@@ -58,7 +58,7 @@ NAMED = {
     "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
     "architecture": Literal[*ARCHITECTURES],
     "beta": Positive,
-    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$", examples=["cpu", "cuda"])],
+    "device": Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?|mps)$", examples=["cpu"])],
     "energy": Literal["raw", "norm"],
     "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),

@@ -36,7 +36,7 @@ def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelera
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
-    cpu = pick(device) == "cpu"
+    cpu = not pick(device).startswith("cuda")
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory
     launched = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -101,13 +101,16 @@ def tensor_cores(split: bool = False) -> Iterator[None]:
 
 
 def pick(device: str) -> str:
-    """cpu or cuda for a config's auto, cpu or cuda; `Refusal` if there is no such device."""
-    if device == "cuda" and not torch.cuda.is_available():
+    """The device itself, or cuda or cpu for auto; `Refusal` if there is no such device."""
+    there = torch.get_device_module(device.replace("auto", "cpu"))
+    if device != "auto" and not (
+        there.is_available() and (torch.device(device).index or 0) < there.device_count()
+    ):
         raise Refusal(
-            f"compute.device is cuda, but torch {torch.__version__} sees no CUDA device; "
-            "install the cuda lock, ask for a GPU, or choose device auto"
+            f"device is {device}, but torch {torch.__version__} sees none such; expected one that "
+            "is there; install the cuda lock, ask for a GPU, or choose device auto"
         )
-    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    return device.replace("auto", "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def launch(processes: int, log: str, call, **arguments) -> None:

@@ -7,6 +7,7 @@ import torch
 from manybody import models
 from manybody.io.atomic import ArtifactError, read_json
 from manybody.io.checkpoints import as_manifest, checkpoint_steps, heads, load_into, tensors
+from manybody.io.devices import pick
 from manybody.io.manifest import Manifest
 from manybody.io.quick_start import unfilled_weights
 
@@ -20,7 +21,7 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
     steps = checkpoint_steps(run)
     step = steps[-1] if step == "last" else step
     if "series" in run.about:
-        return _of_series(run, step).to(device).eval()
+        return _of_series(run, step).to(pick(device)).eval()
     if step not in steps:
         kept = ", ".join(map(str, steps))
         raise ArtifactError(f"{run.path}: step {step} was not kept; kept are {kept}")
@@ -28,7 +29,7 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
     with torch.random.fork_rng(devices=[]):
         model = models.build(_description(run, path))
     load_into(path, model)
-    return model.to(device).eval()
+    return model.to(pick(device)).eval()
 
 
 def _of_series(run: Manifest, step: int):
