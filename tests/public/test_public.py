@@ -148,7 +148,7 @@ LENGTHS = [
     (np.hstack([GOOD, GOOD]), "found sequences of length 10; expected 5"),
 ]
 MASKED = mb.build_model("factored", 9, 5, layers=1, rank=2, bias=True)
-SIZES = dict(steps=1, batch=4, layers=1, rank=np.int64(2), bias=True)
+SIZES = dict(steps=1, layers=1, rank=np.int64(2), bias=True)
 TAKEN = {  # by name of the argument and function
     "tokens of losses": (lambda given: mb.losses(MASKED, given), LENGTHS),
     "tokens of spectrum": (lambda given: mb.spectrum(MASKED, given), LENGTHS),

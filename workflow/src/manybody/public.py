@@ -289,10 +289,11 @@ def train_model(
     and returns it in eval mode.
 
     `architecture`, `vocabulary` |V| and `sizes` are those of `build_model`. It takes `steps` steps
-    of AdamW on batches of `batch` sequences, at most N, with a cosine schedule that rises to
-    `learning_rate` in `steps` // 25 steps: on 15 % of the positions, each masked in a copy of its
-    own, or on all next tokens (`gpt`). `recipe` changes keys of this, those of `training` in
-    docs/config.md. `seed` draws weights, batches and masks. device: `cpu`, `cuda` or `auto`.
+    of AdamW, with a cosine schedule that rises to `learning_rate` in `steps` // 25 steps: on 15 % of
+    the positions, each masked in a copy of its own, or on all next tokens (`gpt`). A batch is
+    `batch` copies, or sequences, and that of all N where they have less. `recipe` changes keys of
+    this, those of `training` in docs/config.md. `seed` draws weights, batches and masks. device:
+    `cpu`, `cuda` or `auto`.
 
     `folder` gets weights, the history of the losses (nats a token) and a manifest for `load_model`;
     called again with the same arguments, a killed training goes on. Raises `Refusal`, which names
@@ -310,13 +311,16 @@ def train_model(
 
     from manybody import models
     from manybody.config.training import training_of
+    from manybody.models.objectives import copies_per_sequence
     from manybody.training.loop import train as run
 
     check(optional(models.options(architecture)), sizes)
     train, validation = np.asarray(train), np.asarray(validation)
     description = dict(architecture=architecture, vocabulary=vocabulary, length=train.shape[1])
+    objective = models.about(description | sizes).objective
+    copies = copies_per_sequence(train.shape[1], 0.15) if objective == "masked" else 1
     given: dict[str, Any] = dict(
-        objective=models.about(description | sizes).objective, steps=steps, batch=batch, masks=0.15,
+        objective=objective, steps=steps, batch=min(batch, copies * len(train)), masks=0.15,
         optimizer={"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.0},
         learning_rate=learning_rate, schedule="cosine", warmup=steps // 25, clip=1.0,
         checkpoints={"logarithmic": 0, "listed": []}, validation=len(validation),
