@@ -316,6 +316,12 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
             "recipe.warm_up: this key is not known; .*did you mean warmup",
         ),
         (
+            lambda: [
+                mb.train_model("../made", GOOD, GOOD, 9, seed=seed, **SIZES) for seed in (0, 1)
+            ],
+            "folder: found .*manifest.json, of a run with other arguments",
+        ),
+        (
             lambda: mb.fit_couplings(GOOD, 9, sequence_weights=[-1.0, 2.0]),
             "sequence_weights: found -1 to 2; expected none below 0 and not all 0",
         ),

@@ -289,16 +289,16 @@ def train_model(
     and returns it in eval mode.
 
     `architecture`, `vocabulary` |V| and `sizes` are those of `build_model`. It takes `steps` steps
-    of AdamW, with a cosine schedule that rises to `learning_rate` in `steps` // 25 steps: on 15 % of
-    the positions, each masked in a copy of its own, or on all next tokens (`gpt`). A batch is
-    `batch` copies, or sequences, and that of all N where they have less. `recipe` changes keys of
-    this, those of `training` in docs/config.md. `seed` draws weights, batches and masks. device:
-    `cpu`, `cuda` or `auto`.
+    of AdamW with a cosine schedule that rises to `learning_rate` in `steps` // 25 steps: on 15 % of
+    the positions, each masked in a copy of its own, or on all next tokens (`gpt`). A batch has
+    `batch` copies, or sequences, at most those of all N. `recipe` changes keys of this, those of
+    `training` in docs/config.md. `seed` draws weights, batches and masks. device: `cpu`, `cuda` or
+    `auto`.
 
     `folder` gets weights, the history of the losses (nats a token) and a manifest for `load_model`;
     called again with the same arguments, a killed training goes on. Raises `Refusal`, which names
-    the argument or the key of the recipe, for what does not fit, and
-    `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
+    the argument or the key of the recipe, for what does not fit and for a `folder` with a run of
+    other arguments, and `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
 
     >>> tokens = np.tile(np.arange(4), (64, 2))  # 0 1 2 3 0 1 2 3
     >>> sizes = dict(layers=1, rank=4, bias=True)
@@ -328,7 +328,9 @@ def train_model(
     ) | dict(recipe or {})  # fmt: skip
     check({"recipe": (training_of("recipe", "fit"), ...)}, {"recipe": given})
     data = dict(train=SimpleNamespace(tokens=train), validation=SimpleNamespace(tokens=validation))
-    manifest: Path = run(description | sizes, given, data, folder, seed, "each", {}, device)
+    manifest: Path = run(
+        description | sizes, given, data, folder, seed, "each", {}, device, replace=False
+    )
     return load_model(manifest, device=device)
 
 

@@ -55,6 +55,7 @@ def train(
     code: str = "",
     save_every: float = 60.0,
     stream: str = "",
+    replace: bool = True,
 ) -> Path:
     """Trains the model of `description` on `data["train"]` and returns the path of its manifest.
 
@@ -73,7 +74,8 @@ def train(
     A recipe with `divergence: keep` ends a run that diverges with the checkpoints it has, and its
     manifest says at which step (`diverged`).
 
-    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when training diverges.
+    Raises `ValueError` for a recipe that does not fit and, if it may not `replace` that, for a run
+    of other arguments in `out`; `NonFiniteLoss` when training diverges.
     """
     out = Path(out)
     settings = run_settings(about, description, recipe, seed, init_seed, stream)
@@ -83,7 +85,7 @@ def train(
         lease(out) if accelerator.is_main_process else nullcontext(),
     ):
         run = TrainingRun(settings, data, out, accelerator, code, save_every)
-        run.take_up()
+        run.take_up(replace)
         try:
             run.advance()
         except NonFiniteLoss as error:
@@ -146,8 +148,9 @@ class TrainingRun:
         # Loss and correct of each step that nobody looked at yet.
         self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def take_up(self) -> None:
-        """Takes up the newest state of this run, or begins with an empty folder."""
+    def take_up(self, replace: bool = True) -> None:
+        """Takes up the newest state of this run, or begins with an empty folder: `run_files.clear`
+        says what `replace` is."""
         if self.accelerator.is_main_process:
             remove_leftovers(self.out)
         saved = self.resume.load()
@@ -160,7 +163,7 @@ class TrainingRun:
             self.taken, self.rows, self.sums = (progress[key] for key in ("step", "rows", "sums"))
             self.kept = {int(step): digest for step, digest in progress["kept"].items()}
         elif self.accelerator.is_main_process:
-            clear(self.out, self.resume)
+            clear(self.out, self.resume, replace)
             write_json(self.out / "model.json", self.about["description"])
 
     def advance(self) -> None:

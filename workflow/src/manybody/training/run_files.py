@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from manybody.io import checkpoints
-from manybody.io.atomic import atomic
-from manybody.io.manifest import write_manifest
+from manybody.io.atomic import ArtifactError, atomic
+from manybody.io.manifest import Manifest, write_manifest
 from manybody.io.quick_start import number_column, text_column
 from manybody.io.resume import Resume
 from manybody.training.batches import training_set, validation_set
@@ -38,8 +38,28 @@ def remove_leftovers(out: Path) -> None:
         leftover.unlink()
 
 
-def clear(out: Path, resume: Resume) -> None:
-    """An empty folder for a new run."""
+def clear(out: Path, resume: Resume, replace: bool = True) -> None:
+    """An empty folder for a new run; if that may not `replace` a run of other arguments, finished
+    or begun, `Refusal` where one is."""
+    others = (
+        []
+        if replace
+        else [
+            *resume.folder.glob("state-*"),
+            *(
+                path
+                for path in out.glob("manifest.json")
+                if (kept := Manifest.read(path, "model").about)
+                != kept | resume.identity["about"] | {"data": resume.identity["data"]}
+            ),
+        ]
+    )
+    if others:
+        raise ArtifactError(
+            f"found {others[0]}, of a run with other arguments, or made with another torch; "
+            f"expected none; give another folder, or remove {out}",
+            "folder",
+        )
     resume.clear()
     stale = ("manifest.json", "history.parquet", "timing.jsonl", "model.json", "step-*.safetensors")
     for pattern in stale:
