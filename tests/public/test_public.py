@@ -306,6 +306,18 @@ def test_each_argument_of_each_function_is_refused_by_name(name, tmp_path, monke
         ),
         (lambda: mb.build_model("factored", 9, 5), ".*missing 1 required .*'layers'"),
         (lambda: mb.spectrum(MASKED, GOOD, draws=9), ".*unexpected keyword argument 'draws'"),
+        (lambda: mb.read_sequences(__file__), ".*not a whole Parquet.*Give .*mb.write_sequences; "),
+        (
+            lambda: [mb.train_model("../run", GOOD, GOOD, 9, **SIZES), mb.load_model("../run")],
+            r".*\.\./run is not a readable .*; give \.\./run/manifest.json",
+        ),
+        (
+            lambda: [
+                mb.train_model("../run", GOOD, GOOD, 9, **SIZES),
+                mb.load_model("../run/model.json"),
+            ],
+            ".*is not a manifest: .*; give manifest.json of its folder",
+        ),
         (lambda: mb.load_model("no", device="gpu"), "device: found 'gpu'; .*example device=cpu"),
         (
             lambda: mb.train_model("no", GOOD, GOOD, 9, device="cuda:99", **SIZES),

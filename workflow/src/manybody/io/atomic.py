@@ -77,7 +77,10 @@ def read_json(path: str | Path):
             Path(path).read_text(encoding="utf-8"), parse_constant=lambda name: {"__float__": name}
         )
     except (OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path} is not a readable JSON document: {error}") from error
+        raise ArtifactError(
+            f"{path} is not a readable JSON document: {error}"
+            + f"; give {path}/manifest.json" * Path(path, "manifest.json").is_file()
+        ) from error
 
 
 def sha256(path: str | Path) -> str:

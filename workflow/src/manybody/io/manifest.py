@@ -58,6 +58,8 @@ class Manifest:
         }:
             raise ArtifactError(
                 f"{path} is not a manifest: it should hold kind, about, files and sha256"
+                + "; give manifest.json of its folder"
+                * Path(path).with_name("manifest.json").is_file()
             )
         if document.pop("sha256") != _seal(document):
             raise ArtifactError(

@@ -21,11 +21,22 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, Over
 
 
 class Refused(ArtifactError):
-    """A Parquet artifact is damaged, foreign or not what its name says."""
+    """A Parquet artifact is damaged, foreign or not what its name says.
 
-    def __init__(self, path: str | Path, reason: str):
+    kind: that of the file that was expected, where the one that is there may be of somebody else.
+    """
+
+    def __init__(self, path: str | Path, reason: str, kind: str | None = None):
         super().__init__(
-            f"{path} is refused: {reason}. Delete it and run the same command again to remake it."
+            f"{path} is refused: {reason}. "
+            + (
+                f"Give {kind} of this pipeline"
+                f"{' or of mb.write_sequences' * (kind == 'sequences')}; where it was such a file, "
+                f"remove"
+                if kind
+                else "Delete"
+            )
+            + " it and run the same command again to remake it."
         )
 
 
@@ -65,9 +76,9 @@ def open_document(path: str | Path, kind: str) -> tuple[pq.ParquetFile, dict]:
         metadata = opened.metadata.metadata or {}
         opened.schema_arrow  # noqa: B018 - decoded on demand
     except DAMAGE as error:
-        raise Refused(path, f"not a whole Parquet file ({_line(error)})") from error
+        raise Refused(path, f"not a whole Parquet file ({_line(error)})", kind) from error
     if KEY not in metadata:
-        raise Refused(path, f"it has no metadata document under the key {KEY.decode()!r}")
+        raise Refused(path, f"it has no metadata document under the key {KEY.decode()!r}", kind)
     try:
         document = json.loads(metadata[KEY])
         found = document.pop("digest")
@@ -75,10 +86,10 @@ def open_document(path: str | Path, kind: str) -> tuple[pq.ParquetFile, dict]:
             raise ValueError("its digest differs")
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise Refused(
-            path, f"its metadata document is not one of this pipeline ({_line(error)})"
+            path, f"its metadata document is not one of this pipeline ({_line(error)})", kind
         ) from error
     if document.get("kind") != kind:
-        raise Refused(path, f"it holds {document.get('kind')!r}, expected {kind!r}")
+        raise Refused(path, f"it holds {document.get('kind')!r}, expected {kind!r}", kind)
     return opened, document
 
 
