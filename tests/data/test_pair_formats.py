@@ -153,11 +153,11 @@ def test_the_best_pairs_of_casp_are_contacts_when_read(tmp_path):
     scores[18], scores[:, 18] = np.nan, np.nan
     about = dict(aligned="ACDEF-GHIKLMNPqrST.Y", numbers=[*range(5), None, *range(5, 17), None, 17])
     pair_formats.write_casp(tmp_path / "rr.txt", scores, about, separation=4)
-    found, *_ = read_contacts(tmp_path / "rr.txt", 18)
+    found, *_ = read_contacts(tmp_path / "rr.txt", 20, about["aligned"], about["numbers"])
     kept = np.delete(np.arange(20), [5, 18])
     i, j = contacts.best_pairs(scores[np.ix_(kept, kept)], 4)
-    expected = np.zeros((18, 18), bool)
-    expected[i[:18], j[:18]] = expected[j[:18], i[:18]] = True
+    expected = np.zeros((20, 20), bool)
+    expected[kept[i[:18]], kept[j[:18]]] = expected[kept[j[:18]], kept[i[:18]]] = True
     np.testing.assert_array_equal(found, expected)
     assert "\nACDEFGHIKLMNPQRSTY\n" in (tmp_path / "rr.txt").read_text()
     pair_formats.write_casp(tmp_path / "rr.txt", scores, about, separation=18)  # no pair is

@@ -66,22 +66,22 @@ def test_malformed_lines_are_refused_by_number(text, message, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def listed_pairs(text, folder, length=8, record="") -> tuple:
+def listed_pairs(text, folder, length=8, record="", numbers=()) -> tuple:
     """Contacts (i < j, from 1), the number of known pairs, and what is said."""
     (folder / "given").write_bytes(text if isinstance(text, bytes) else text.encode())
-    contacts, known, _, said = read_contacts(folder / "given", length, record)
+    contacts, known, _, said = read_contacts(folder / "given", length, record, numbers)
     return (np.argwhere(np.triu(contacts)) + 1).tolist(), known.sum() // 2, "; ".join(said)
 
 
 CASP = "{}REMARK of \xb0C\nMODEL 1\nACDE\nFGHI\n{}END\n"
 MATRIX = np.full((8, 8), 12.5)
 MATRIX[1, 3] = MATRIX[3, 1] = 7.5
-LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
+GAPPED = (8, "AC--DEF-", [11, 12, None, None, 13, 14, 15, None])  # a reference and its numbers
 
 
 @pytest.mark.parametrize(
-    ("text", "pairs", "known", "said"),
-    [
+    ("text", "pairs", "known", "said", "of"),
+    [(*row[:4], row[4:]) for row in [
         (CASP.format("PFRMAT RR\n", "2 4 0 8 .5\n1 5 0 8 .49\n"), [[2, 4]], 28, "header.*: 6"),
         (CASP.format("PFRMAT RR\n", "2 4 .97\n1 5 .1\n"), [[2, 4]], 28, "2 pairs listed, 1 of"),
         (CASP.format("pfrmat rr\n", f"2 4 .9{' .1' * 10}\n1 5 .4{' .1' * 10}\nTER\n"), [[2, 4]], 28,
@@ -94,7 +94,8 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         ("\n".join(",".join(map(str, row)) for row in (MATRIX < 8) * 1), [[2, 4]], 28, "1 pairs"),
         ("\n".join(" ".join(map(str, row)) for row in np.where(MATRIX < 8, 7, np.nan)), [[2, 4]], 1,
          "not listed: unknown"),
-        (LABELLED, [[2, 4]], 28, "pairs listed, 1 of"),
+        (pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t"), [[2, 4]], 28,
+         "pairs listed, 1 of"),
         (pd.DataFrame(MATRIX).to_csv(), [[2, 4]], 28, "pairs listed, 1 of"),
         # By residue numbers with a gap
         (pd.DataFrame(MATRIX, *[[5, 6, 7, 9, *range(10, 14)]] * 2).to_csv(), [[2, 4]], 28, "1 of"),
@@ -113,10 +114,16 @@ LABELLED = pd.DataFrame(MATRIX, index=list("ACDEFGHI")).to_csv(sep="\t")
         ("i,j,dist_CB\n2,4,5.1\n1,5,12\n", [[2, 4]], 2, "not listed: unknown"),
         ("i,j,seq_dist,p,CB_distance\n2,4,2,0,5.1\n1,5,4,1,12\n", [[2, 4]], 2, "seq_dist, p$"),
         ("i,j,d\n2,4,9\n1,5,12\n4,2,7\n", [[2, 4]], 2, "several values.*nearest counts: 1$"),
-    ],
+        ("PFRMAT RR\nACDEF\n2 4 0 8 .5\n", [[2, 6]], 10, "by residues .*, from 1; pairs", *GAPPED),
+        (f"2 4 .9{' .1' * 10}\n", [[2, 6]], 10, "by residues .*, from 1; pairs", *GAPPED),
+        ("12 14 0 8 .5\n", [[2, 6]], 10, "by residues .*, as its range numbers them;", *GAPPED),
+        ("PFRMAT RR\nAC--DEF-\n2 4 .5\n", [[2, 4]], 28, "by columns of the alignment;", *GAPPED),
+        ("2 4\n", [[2, 4]], 28, "in contact; sites by columns of the alignment;", *GAPPED),
+        ("i,A_i,j,A_j\n2,C,6,E\n", [[2, 6]], 28, "1 of them in contact; pairs that", *GAPPED),
+    ]],
 )  # fmt: skip
-def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
-    found = listed_pairs(text, tmp_path)
+def test_lists_as_other_programs_write_them(text, pairs, known, said, of, tmp_path):
+    found = listed_pairs(text, tmp_path, *of)
     assert found[:2] == (pairs, known)
     assert re.search(said, found[2])
 
@@ -127,6 +134,7 @@ def test_lists_as_other_programs_write_them(text, pairs, known, said, tmp_path):
         ("# STOCKHOLM 1.0\na ACDEFGHI\nb ACDEFGHI\n//\n", "Stockholm file without .*SS_cons"),
         ("i\tj\tlength\n2\t8\t3\n", "line 2: .*a row for each pair, and no column `length`"),
         ("PFRMAT RR\nACDEFGH\n2 4 0 8 1\n", "sequence has 7 residues, expected the 8 columns"),
+        ("PFRMAT RR\n2 9 0 8 1\n", "line 2: '2 9 0 8 1', expected sites from 1 to L = 8"),
         ("2 4 0 12 .9\n", "line 1: .*, expected 0 8, the distances"),
         ("2 4 0 8 17.3\n", "line 1: .*, expected a probability from 0 to 1"),
         ("i,j\n", "lists no pair"),

@@ -21,7 +21,7 @@ from Bio.PDB.MMCIF2Dict import MMCIF2Dict
 from scipy.spatial.distance import cdist
 
 from manybody.data import SourceError
-from manybody.data.alignment import consensus_structure, listed, read_text
+from manybody.data.alignment import GAPS, consensus_structure, listed, read_text
 from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
@@ -128,7 +128,9 @@ def read(
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and what they are of, from a structure or a list; `about` is the document of the alignment."""
     if not _is_structure(path):
-        contacts, known, distances, said = read_contacts(path, length, about.get("aligned", ""))
+        contacts, known, distances, said = read_contacts(
+            path, length, about.get("aligned", ""), about.get("numbers", ())
+        )
         return contacts, known, distances, {"said": said}
     distances, more = structure_distances(path, about, chain)
     known = ~np.isnan(distances)
@@ -503,7 +505,7 @@ def _atoms(residue: Residue, kind: str) -> np.ndarray:
 
 
 def read_contacts(
-    path: str | Path, length: int, record: str = ""
+    path: str | Path, length: int, record: str = "", numbers: Sequence[int | None] = ()
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and sentences on what was read, of a file that is no structure.
@@ -517,7 +519,9 @@ def read_contacts(
     ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
     1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
     names are passed over. Columns of letters, A_i and A_j of EVcouplings, i_id and j_id of GREMLIN,
-    or others that end in i and j, have those of the aligned `record` (L) there.
+    or others that end in i and j, have those of the aligned `record` (L) there. CASP's RR counts
+    residues of this record from 1, or has their `numbers` (L, None at gaps) where only these fit;
+    its sites are columns where its sequence has L letters.
     `SourceError` names the line that is not like this.
     """
     text = consensus_structure(Path(path)) or _text(path)
@@ -550,11 +554,21 @@ def read_contacts(
         rows, names = _named([row for row in rows if row not in left_out], casp, left_out)
     # Files of bpseq and ct have a line for each base.
     letters = "".join(row[2][1] for row in rows) if "base" in names else letters
-    if len(letters) not in (0, length):
+    own = dict(enumerate(record.upper().replace("U", "T"), start=1))
+    of_casp = not {"PFRMAT", "8", "range_1"}.isdisjoint(
+        [*names, *(row[2][0].upper() for row in left_out)]
+    )
+    counted = [
+        site
+        for site in range(1, length + 1)
+        if not of_casp or len(letters) == length or own.get(site, "X") not in GAPS
+    ]
+    if len(letters) not in (0, len(counted)):
         raise SourceError(
             f"{path}: its sequence has {len(letters)} residues, expected the {length} "
-            "columns of the alignment, which its sites would be; renumber the sites by them, and "
-            "leave one structure in the file"
+            f"columns of the alignment{f' or {len(counted)} residues of the reference' * of_casp}, "
+            "which its sites would be; renumber the sites by them, and leave one structure in the "
+            "file"
         )
     for number, line, fields in rows:
         if len(fields) != len(names):
@@ -576,21 +590,32 @@ def read_contacts(
     table = table[table["j"] != 0] if "base" in names else table
     if table.empty:
         raise SourceError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
+    ways = {
+        "residues of the reference, from 1"
+        if len(counted) < length
+        else "columns of the alignment": dict(enumerate(counted, start=1)),
+        "residues of the reference, as its range numbers them": {
+            number: site
+            for site, number in enumerate(numbers, start=1)
+            if of_casp and number is not None
+        },
+    }
+    by = max(ways, key=lambda one: table[["i", "j"]].isin([*ways[one]]).all(axis=None))
+    table[["i", "j"]] = table[["i", "j"]].apply(lambda sites: sites.map(ways[by]))
     fits = table[["i", "j"]].isin(range(1, length + 1)).all(axis=1)
     given = table[value] if value else fits.astype(float)
     least, most, expected = RANGES[value]
     checks = [
         (
             fits,
-            f"sites from 1 to L = {length}, numbers alone of columns of the alignment (add 1 if "
-            "yours start at 0)",
+            f"sites from 1 to L = {len(counted)}, numbers alone of {by} (add 1 if yours start at "
+            "0)",
         ),
         (table["i"] != table["j"], "two different sites"),
         (given.between(least, most), expected),
         # As R4RNA lists helices, from the pair (i, j) inwards
         (~fits if "length" in names else fits, "a row for each pair, and no column `length`"),
     ]
-    own = dict(enumerate(record.upper().replace("U", "T"), start=1))
     checks += [
         (
             pd.Series(
@@ -654,10 +679,15 @@ def read_contacts(
     left = [name for name in names if name not in (*used, "a_i", "a_j")]
     other = sum(
         own.get(place) not in {letter, *"-.X?*"}
-        for place, letter in enumerate(letters.upper().replace("U", "T"), start=1)
+        for place, letter in zip(counted, letters.upper().replace("U", "T"), strict=False)
     )
     said = [
-        f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact",
+        f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"
+        + f"; sites by {by}"
+        * (
+            list(numbers) not in ([], [*range(1, length + 1)])
+            and (of_casp or not (letters or "a_i" in names))
+        ),
         *[
             "columns where the sequence in the file has another letter than the reference record "
             f"(is it of the same columns?): {other}"
@@ -668,7 +698,8 @@ def read_contacts(
         *[f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out),
         *[f"columns passed over: {', '.join(left)}"] * bool(left),
     ]
-    return contacts, ~np.eye(length, dtype=bool) if listing else known, distances, said
+    every = np.outer(*2 * [np.isin(range(1, length + 1), counted)]) & ~np.eye(length, dtype=bool)
+    return contacts, every if listing else known, distances, said
 
 
 def _unlike(path: str | Path, number: int | str, line: str, expected: str) -> SourceError:
