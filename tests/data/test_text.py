@@ -135,7 +135,10 @@ def test_bytes_that_are_no_text_are_refused_with_the_way_out(tmp_path, content, 
 
 
 def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
-    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config", "a.txt:Zone.Identifier"):
+    for name in (
+        *("b.txt", "b.txt~", "a/z.txt", "a/y.txt", ".hidden", ".git/config"),
+        "a.txt:Zone.Identifier",
+    ):
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -154,11 +157,12 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
         "a/void (empty)",
         "a.png (a PNG image)",
         "a.txt:Zone.Identifier (hidden)",
+        "b.txt~ (an editor's copy)",
         "gone (no file, or a link to none)",
         "linked (a link to a folder)",
     ]
     assert text.passed_over(passed[:1]) == f"Passed over: {tmp_path}/texts/.git (hidden)."
-    assert text.passed_over(passed).endswith("Zone.Identifier (hidden) and 2 more.")
+    assert text.passed_over(passed).endswith("Zone.Identifier (hidden) and 3 more.")
 
 
 def written(path, table):
@@ -205,19 +209,24 @@ def test_a_folder_that_datasets_has_saved(tmp_path):
     folder = tmp_path / "saved"
     for split in ("train", "test"):
         (folder / split).mkdir(parents=True)
-        written(folder / split / "stream.arrow", pa.table({"text": [f"of {split}"]}))
+        written(
+            folder / split / f"stream{'.arrow' * (split == 'test')}",
+            pa.table({"text": [f"of {split}"]}),
+        )
         written(folder / split / "cache-1a.arrow", pa.table({"text": ["a copy"]}))
-        for name in ("state.json", "dataset_info.json"):
+        for name in ("state.json", "dataset_info.json", "LICENSE", "load.py"):
             (folder / split / name).write_text("{}")
     (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     (folder / "README.md").write_text("what it is")
     (folder / "test" / "state.json").write_text("")
     passed = []
     found = list(text_files([str(folder)], "files", passed))
-    assert found == [folder / "test/stream.arrow", folder / "train/stream.arrow"]
-    assert len(passed) == 8
+    assert found == [folder / "test/stream.arrow", folder / "train/stream"]
+    assert len(passed) == 12
     assert f"{folder}/test/state.json (empty)" in passed
-    assert f"{folder}/README.md (no table of the data set)" in passed
+    assert {
+        f"{folder}/{name} (no table of the data set)" for name in ("README.md", "test/LICENSE")
+    } <= {*passed}
 
 
 @pytest.mark.parametrize(

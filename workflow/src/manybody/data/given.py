@@ -83,7 +83,7 @@ def named_file(name: str, key: str, expected: str) -> Path:
 
 def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) -> Iterator[Path]:
     """The text, Parquet and Arrow files that are named under a key of a corpus, and those in the
-    folders that are named (recursively, sorted).
+    folders that are named (recursively, sorted); of a folder with tables these alone.
 
     `passed` gets what is passed over in a folder, each with the reason. `SourceError` if a file
     that is named does not exist, is empty, may not be read or is seen at its start to be no text,
@@ -118,14 +118,26 @@ def _inside(folder: Path) -> dict[Path, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
         *above, hidden = (
-            part.startswith(HIDDEN) or part.endswith(":Zone.Identifier")
+            part.startswith(HIDDEN) or part.endswith((":Zone.Identifier", "~"))
             for part in path.relative_to(folder).parts
         )
         if not any(above) and (hidden or path.is_symlink() or not path.is_dir()):
-            found[path] = "hidden" if hidden else _no_text(path)
-    if any(not reason and path.suffix in ENDINGS for path, reason in found.items()):
-        books = [path for path in found if any(map(path.match, BOOKS))]
-        found |= {path: found[path] or "no table of the data set" for path in books}
+            found[path] = (
+                ("an editor's copy" if path.name.endswith("~") else "hidden")
+                if hidden
+                else _no_text(path)
+            )
+    tables = {
+        one
+        for one in found
+        if not found[one] and (table(one) or one.suffix.lower() in (*ENDINGS, *WRITTEN[1:4]))
+    }
+    if tables:  # what else is there describes the data set
+        found |= {
+            path: reason or "no table of the data set"
+            for path, reason in found.items()
+            if path not in tables or any(map(path.match, BOOKS))
+        }
     return found
 
 
