@@ -240,7 +240,10 @@ def test_a_folder_that_datasets_has_saved(tmp_path):
         ("a.json", '{\n  "id": [1, 2],\n  "story": ["one", "two"]\n}\n'),
         ("a.csv", 'id,story\n1,one\n2,"two"\n'),
         ("a.csv", "id;story\n1;one\n2;two\n"),
-        ("a.tab", 'id, of a\tstory\n1\tone\n2\t"two"\n'),
+        ("a.csv", "id|story\n1|one\n2|two\n"),
+        ("a.tab", 'id, of a\tstory\n"1\n"\tone\n2\t"two"\n'),
+        ("a.tsv", 'id\tstory\n"1\tone\n2\ttwo\n'),
+        ("cp1252.csv", "id,story\n\u201c1\u201d,one\n2,two\n"),
         ("marked.jsonl", '\ufeff{"story": "one"}\n{"story": "two"}\n'),
         ("marked.json", '\ufeff[{"story": "one"}, {"story": "two"}]'),
         ("utf16.csv", "id\tstory\n1\tone\n2\ttwo\n"),
@@ -251,7 +254,9 @@ def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_i
     tmp_path, monkeypatch, name, content
 ):
     monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(content.encode("utf-16" if "16" in name else "utf-8"))
+    Path(name).write_bytes(
+        content.encode({"utf16": "utf-16", "cp125": "cp1252"}.get(name[:5], "utf-8"))
+    )
     with pytest.raises(SourceError, match=rf"found {name}, a table as \w+; expected") as refused:
         list(text_files([name], "files"))
     code = str(refused.value).split('python -c "')[1].split('"')[0]

@@ -205,18 +205,26 @@ def _check_start(path: Path, key: str) -> None:
         what, fix = f"no {ENDINGS[ending][0]} file", "rename it"
         expected = f"the ending {ending} for such a file alone"
     if not what and ending in WRITTEN and not table(path):
-        # Spreadsheets and PowerShell write a mark of which pandas has to know.
-        code = encoding(_start(path, 2))
-        head = _start(path, 2**16).decode(code, errors="replace")
+        # Spreadsheets write a mark, or the bytes of Windows, of which pandas has to know.
+        start = _start(path, 2**20)
+        whole = start[: start.rfind(b"\n") if len(start) == 2**20 else None]
+        code = encoding(start)
+        if code != "utf-16" and whole.decode(errors="ignore").encode() != whole:
+            code = "cp1252"
+        head = start.decode(code, errors="replace")
         # A list, or an object over several lines, is one document; else each line is one.
         between, lines = (
             max(
-                "\t,;" if ending in (".tsv", ".tab") else ",;\t", key=head.partition("\n")[0].count
+                "\t,;|" if ending in (".tsv", ".tab") else ",;\t|",
+                key=head.partition("\n")[0].count,
             ),
             not re.match(r"\s*(\[|\{\s*\n)", head),
         )
         broken = _broken(path, code) if lines and ending in WRITTEN[1:4] else ""
-        how = f"csv({str(path)!r}, sep={between!r}, dtype=str"  # texts may be numbers
+        # Texts may be numbers. Where tabs part one row a line, quotes are of the texts.
+        how = f"csv({str(path)!r}, sep={between!r}, dtype=str" + ", quoting=3" * (
+            between == "\t" and len({line.count("\t") for line in head.split("\n")[:-1]}) < 2
+        )
         how = f"json({str(path)!r}, lines={lines}, dtype=False" if "j" in ending else how
         how += (
             f", encoding={code!r})[['COLUMN']].dropna().set_axis(['text'], axis=1)"
