@@ -295,6 +295,10 @@ REFUSED = {
         FILE | {"files": ["empty"]},
         r"found empty, a folder without any text, empty/a \(a link to a folder\); expected",
     ),
+    "a Delta table": (
+        FILE | {"files": ["delta"]},
+        r"found delta, which holds a Delta table, delta, .*DeltaTable\('delta'\).*name that file",
+    ),
     "too few documents": (
         FILE | {"files": ["one.txt"]},
         r"split: the (train|validation) split comes out empty .*, of 1 with those .*`deduplicate: "
@@ -334,10 +338,16 @@ def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("empty/a").symlink_to("..")
-    Path("one.txt").write_text("only one document\n")
-    Path("a.fasta").write_text(">one/3-9 x\nMKTV-LXJ\n>two\nMKV.L\n")
-    Path("a.sto").write_text("# STOCKHOLM 1.0\n\none MKTV-LXJ\n//\n")
-    Path("a.aln").write_text("CLUSTAL W\n\none  MKTV-LXJ\n")
+    for name, content in {
+        "one.txt": "only one document\n",
+        "a.fasta": ">one/3-9 x\nMKTV-LXJ\n>two\nMKV.L\n",
+        "a.sto": "# STOCKHOLM 1.0\n\none MKTV-LXJ\n//\n",
+        "a.aln": "CLUSTAL W\n\none  MKTV-LXJ\n",
+        "delta/_delta_log/0.json": "{}",
+        "delta/a.txt": "of an old version\n",
+    }.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content)
     Path("a.tar").write_bytes(b"a.txt".ljust(257, b"\0") + b"ustar")
     Path("no.parquet").write_bytes(b"PAR1 or not")
     Path("half.arrow").write_bytes(b"ARROW1\0\0 and not")

@@ -40,7 +40,7 @@ STARTS = {
     **dict.fromkeys(
         (b"<!doctype html", b"<html", b"<!-- saved from url"), ("an HTML document", PLAIN)
     ),
-    b"<?xml": ("an XML document", PLAIN),
+    **dict.fromkeys((b"<?xml", b"<error>"), ("an XML document", PLAIN)),
     b"<mediawiki": ("a dump of MediaWiki", "take its text (wikiextractor)"),
     b"<doc id=": (
         "the output of wikiextractor, with a line <doc ...> before each article",
@@ -99,6 +99,16 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
             found = _inside(path)
             inside = [one for one, reason in found.items() if not reason]
             passed += [f"{one} ({reason})" for one, reason in found.items() if reason]
+            if delta := [*path.rglob("_delta_log")]:
+                _refuse(
+                    place,
+                    name,
+                    f"which holds a Delta table, {delta[0].parent}, perhaps with old versions",
+                    expected,
+                    'export the current one (pip install deltalake, python -c "import deltalake '
+                    f"as d; d.DeltaTable({str(delta[0].parent)!r}).to_pandas()"
+                    ".to_parquet('texts.parquet')\") and name that file",
+                )
             if not inside:
                 _refuse(
                     place,
