@@ -305,6 +305,8 @@ REFUSED = {
     "pir": (">P1;a\nACE F\nACD*\n", {}, "AlignIO.convert.*'pir'"),
     "nexus": ("#nexus\nbegin data;\n", {}, "AlignIO.convert.*'nexus'.*datatype=standard"),
     "msf": ("my.msf  MSF: 24 Type: P\n", {}, "sed .*`format: clustal`"),
+    "page": ("<!DOCTYPE html><html>", {}, "is an HTML document; .*an error page. Fetch it again"),
+    "error": ("<Error><Code>NoSuchKey", {}, "an XML document; .*an error page. Fetch it again"),
     "bzip2": ("BZh91AY", {}, "a bzip2 archive.*unpack it"),
     "tar": (gzip.compress(f"{'a' * 257}ustar".encode()), {}, "a tar archive.*unpack it"),
     "not ascii": (">a\nACD\n>b\nAC\u00c4\n", {}, "record b, column 3: '\u00c4'"),

@@ -432,7 +432,10 @@ def read_text(path: Path) -> str:
         ) from error
     what, fix = ("a Parquet table", "write it as CSV") if raw[:4] == b"PAR1" else given.binary(raw)
     if what:
-        raise SourceError(f"{path} is {what}; expected text, plain or gzip; {fix}")
+        raise SourceError(
+            f"{path} is {what}; expected text, plain or gzip; "
+            + ("an error page? Fetch it again" if what.endswith("ML document") else fix)
+        )
     return decoded(raw)
 
 
