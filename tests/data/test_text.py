@@ -98,8 +98,10 @@ FEEDS = "one\x85 \u2028two\n\fthree"  # where there are line feeds nothing else 
             for order in ("le", "be")
         ),
         (LINES.replace("\r\n", "\r").encode() + b"three", READ),
+        (LINES.replace("\r\n", "\r\r\n").encode() + b"three", READ),
         *((LINES.replace("\r\n", end).encode() + b"three", READ) for end in text.ENDS),
         (FEEDS.encode(), FEEDS),
+        (b"one\x0ctwo\r", "one\x0ctwo\n"),
     ],
 )
 def test_marks_and_line_ends_as_programs_write_them(tmp_path, content, expected):
@@ -108,11 +110,13 @@ def test_marks_and_line_ends_as_programs_write_them(tmp_path, content, expected)
     assert read(path) == expected
 
 
-def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "LINE", 5)
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("ends", [b"\r\n", b"\r", b"\r\r\n", b"\n\r"])
+def test_a_line_end_that_two_reads_share_is_one(tmp_path, monkeypatch, size, ends):
+    monkeypatch.setattr(text, "LINE", size)
     path = tmp_path / "mine.txt"
-    path.write_bytes(b"four\r\nfour\rab\r")
-    assert read(path) == "four\nfour\nab\n"
+    path.write_bytes(ends.join([b"four", b"four", b"ab", b"x"]) + b"\n\r\nc")
+    assert read(path) == "four\nfour\nab\nx\n\nc"
 
 
 @pytest.mark.parametrize(

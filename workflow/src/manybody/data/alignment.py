@@ -442,7 +442,7 @@ def read_text(path: Path) -> str:
 def decoded(raw: bytes) -> str:
     """The text of bytes, as `read_text` has it."""
     text = raw.decode(given.encoding(raw), errors="replace").replace("\ufeff", "")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def looks_like(text: str) -> str | None:

@@ -8,7 +8,6 @@ longer corpus the old documents stay in their splits, except where their group h
 
 import codecs
 import hashlib
-import io
 import logging
 import re
 import shutil
@@ -50,6 +49,7 @@ MARKS = {
     b"": "utf-8",
 }
 ENDS = "\n\x85\u2028\u2029\f\v"  # of lines; of them a file has the first that its start has
+UNIX = re.compile(r"\r{1,2}\n|\n\r|\r")  # ends that are to be LF
 MARKER = "<|endoftext|>"
 NAMED = 5  # of what is passed over
 ALIGNED = re.compile(
@@ -270,20 +270,21 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
 def read_lines(path: Path, progress: Progress) -> Iterator[str]:
     """The lines of a text file with their ends as "\\n"; very long ones in several parts.
 
-    It is UTF-8, or what the mark at its start says. A line ends with LF, CR LF or CR or, where the
-    first `LINE` bytes have none of them, with the first of `ENDS` that they have. `SourceError`
-    names the file and the byte where it is no text.
+    It is UTF-8, or what the mark at its start says. A line ends with LF, CR LF or CR, with CR CR LF
+    or LF CR as copies between systems leave them, or, where the first `LINE` bytes have none of
+    these, with the first of `ENDS` that they have. `SourceError` names the file and the byte where
+    it is no text.
     """
     with path.open("rb") as opened:
         start = opened.read(4)
         mark = next(mark for mark in MARKS if start.startswith(mark))
-        decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(MARKS[mark])(), True)
-        offset, rest, end, raw = opened.seek(len(mark)), "", "", start
+        decoder = codecs.getincrementaldecoder(MARKS[mark])()
+        offset, rest, end, raw, held = opened.seek(len(mark)), "", "", start, ""
         while raw:
             raw = opened.read(LINE)
             begun = offset - len(decoder.getstate()[0])
             try:
-                text = decoder.decode(raw, final=not raw)
+                text = held + decoder.decode(raw, final=not raw)
             except UnicodeDecodeError as error:
                 raise SourceError(
                     f"{path} is not {MARKS[mark].upper()} text: {error.reason} at byte "
@@ -298,7 +299,11 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
                     f"{path} has {zeros} NULs in {len(raw)} bytes from byte {offset} on, as "
                     f"{'UTF-16' if wide else 'no text'} has; expected UTF-8; {fix}, or leave it out"
                 )
-            end = end or next((one for one in ENDS if one in text), "\n")
+            # Signs of an end may stand in two reads: the last ones wait for the next.
+            kept = text.rstrip("\r\n") if raw else text
+            held = text[len(kept) :]
+            text = UNIX.sub("\n", kept) if "\r" in kept else kept
+            end = end or next((one for one in ENDS if one in text + "\n" * bool(held)), "\n")
             *whole, rest = (rest + text.replace(end, "\n")).split("\n")
             for line in whole:  # where files were joined, the mark of one is inside
                 yield line.removeprefix("\ufeff") + "\n"
