@@ -160,7 +160,7 @@ def _is_structure(path: str | Path) -> bool:
             "as by gemmi, Open Babel (obabel) or gmx editconf"
         )
     text = _text(path)
-    return ending in ENDINGS or re.search(r"^(ATOM |_atom_site\.)", text, re.MULTILINE) is not None
+    return ending in ENDINGS or re.search(r"(?m)^(ATOM |(?i:_atom_site)\.)", text) is not None
 
 
 # --- Structures ----------------------------------------------------------------------------------
@@ -307,18 +307,19 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
 
 
 def _cif_atoms(text: str) -> Iterator[Atom]:
-    """Atoms of an mmCIF file; programs leave out columns, of which only places are needed. Further
-    blocks of data, of which PyMOL writes one for each object, are further models."""
-    blocks = re.split(r"^(?=data_\S*[ \t]*$)", text, flags=re.MULTILINE)
-    for number, block in enumerate(one for one in blocks if "_atom_site." in one):
-        table = MMCIF2Dict(io.StringIO(block))
-        places = [table.get(f"_atom_site.Cartn_{axis}", []) for axis in "xyz"]
+    """Atoms of an mmCIF file, in whose names case does not count; programs leave out columns, of
+    which only places are needed. Further blocks of data, of which PyMOL writes one for each object,
+    are further models."""
+    blocks = re.split(r"(?mi)^(?=data_\S*[ \t]*$)", text)
+    for number, block in enumerate(one for one in blocks if "_atom_site." in one.lower()):
+        table = {name.lower(): one for name, one in MMCIF2Dict(io.StringIO(block)).items()}
+        places = [table.get(f"_atom_site.cartn_{axis}", []) for axis in "xyz"]
         columns = [
             next(
                 (table[name] for name in names if {*table.get(name, ())} - {*".?"}),
                 ["."] * len(places[0]),
             )
-            for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
+            for names in ([f"_atom_site.{name}" for name in one.lower().split()] for one in CIF)
         ]
         if len({len(values) for values in (*places, *columns)}) > 1:
             raise ValueError("its last atom lacks values")
@@ -341,7 +342,7 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
     """The residues of each chain of a structure's first model, and sentences on what else the file
     holds."""
     text = _text(path)
-    parse = _cif_atoms if re.search(r"^_atom_site\.", text, re.MULTILINE) else _pdb_atoms
+    parse = _cif_atoms if re.search(r"(?mi)^_atom_site\.", text) else _pdb_atoms
     try:
         given = list(parse(text))
     except (ValueError, IndexError) as error:
