@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -338,20 +339,27 @@ WRAPPED = {  # text, and what the command makes of it
         " 2 12\n\none  ACEF\n  ACEF AC\nEF\ntwo\nACEFACEF\nAC-F\n",
         ">oneACEFACEFACEF>twoACEFACEFAC-F",
     ),
-    # Of names of ten columns without a space behind them, one record: nothing fits it.
-    "strict": ("\n".join([" 4 20", *STRICT, ""]), ">" + "".join(STRICT)),
+    # Of names of ten columns
+    "strict": ("\n".join([" 4 20", *STRICT, ""]), "".join(f">{row}" for row in STRICT)),
+    "strict, of which one has a space": (
+        " 2 10\none       ACEFG HIKLM\nS. purpur2ACEFG HIKLN\n",
+        ">oneACEFGHIKLM>S.purpur2S.purpur2ACEFGHIKLN",
+    ),
+    "strict, of which one has no space behind it": (
+        " 2 12\none       ACEFGHIKLM AC\nHesperorniACEFGHIKLN AC\n",
+        ">oneACEFGHIKLMAC>HesperorniACEFGHIKLNAC",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", WRAPPED)
-def test_the_command_for_wrapped_phylip_makes_fasta_of_it_alone(case, tmp_path):
-    path, (text, expected) = tmp_path / "a family.phy", WRAPPED[case]
-    path.write_text(text)
-    with pytest.raises(SourceError, match="It looks like PHYLIP") as caught:
+def test_the_command_for_phylip_makes_fasta_of_it_alone(case, tmp_path):
+    (path := tmp_path / "a family.phy").write_text(WRAPPED[case][0])
+    with pytest.raises(SourceError, match=r"It looks like (PHYLIP|phylip:)") as caught:
         alignment.format_of(path)
-    way = re.search("awk .*fasta'(?=, then)", str(caught.value))[0]
-    subprocess.run(["bash", "-c", way], check=True, timeout=60)
-    assert "".join(Path(f"{path}.fasta").read_text().split()) == expected
+    way = re.search("(?:awk|python) .*(?=, then `file)", str(caught.value))[0]
+    subprocess.run(["bash", "-c", way.replace("python", sys.executable, 1)], check=True, timeout=60)
+    assert "".join(Path(f"{path}.fasta").read_text().split()) == WRAPPED[case][1]
 
 
 def test_dots_that_may_be_the_letters_of_the_first_record_are_named(tmp_path):

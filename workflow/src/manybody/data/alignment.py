@@ -69,6 +69,9 @@ BEGINS = {
     "pir": r">[A-Z][A-Z0-9];.*\n.*\n[^>]*\*",
     "fasta": r"([#;].*\n\s*)*>",
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
+    # Names of ten columns, of which one has a space inside or none behind it
+    "phylip": r"\d+[ \t]+\d+[ \t]*\n\s*(\S{10}[A-Z*?.~-]{10,}\s|(.*\n)*?((?=\S{0,9}[a-z\d|])"
+    r"\S{10}[A-Z*?.~-]{10,}\s|(?=.{10}[A-Z*?.~-])\S+[ \t]+[A-Za-z.]*[\d|]))",
     "wrapped": r"\d+[ \t]+\d+\s*\n.*\S.*\n([ \t]+\S|\S+[ \t]*\n)",
     "phylip-relaxed": r"\d+[ \t]+\d+[ \t]*\n\s*.*[A-Za-z]",
     "msf": r"(!!|PileUp|.*\bMSF:)",
@@ -112,6 +115,7 @@ WAYS = {
     "'phylip-sequential' where names take ten columns)",
     "nexus": f"{CONVERT} (where it says datatype=standard, write protein or dna there first)",
     "phylip-relaxed": f"{CONVERT} (with 'phylip' where names take ten columns)",
+    "phylip": f"{CONVERT} (with 'phylip-sequential' where a record takes several lines in a row)",
 }
 EXPECTED = {
     **dict.fromkeys(("fasta", "a3m"), "a line that starts with '>'"),
