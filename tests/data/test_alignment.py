@@ -129,6 +129,7 @@ def test_writes_splits_without_near_copies_weights_and_what_they_are_of(tmp_path
         ("fasta", "", "X/24-27", ("X/24-27", "A.cDE", [24, None, 25, 26, 27])),
         ("fasta", "", "r/9-6", ("r/9-6", "-ACDE", [None, 9, 8, 7, 6])),
         ("fasta", ">c:7-8\nC-D\n>b\nCCD\n", None, ("c:7-8", "C-D", [7, None, 8])),
+        ("fasta", ">c/7..8\nC-D\n>b\nCCD\n", None, ("c/7..8", "C-D", [7, None, 8])),
         # Insertions of an A3M are no columns, but residues.
         ("a3m", ">a\nACDE\n>b/3-8\n.A.CghDE\n", "b/3-8", ("b/3-8", "ACDE", [3, 4, 7, 8])),
     ],

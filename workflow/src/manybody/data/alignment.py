@@ -373,7 +373,7 @@ def reference(
 
 def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
     """The number of the first residue, 1 or -1, as names of Pfam and Rfam end, and a sentence."""
-    ends = re.search(r"[/:](\d+)-(\d+)$", name)
+    ends = re.search(r"[/:](\d+)(?:-|\.\.)(\d+)$", name)
     first, last = map(int, ends.groups()) if ends else (1, residues)
     numbers, said = abs(last - first) + 1, f"sites are numbered by the residues of {name}, from"
     if numbers == residues:
