@@ -228,6 +228,8 @@ TABLES = {
     "mutant,DMS_score\n": "no row with a number as DMS_score",
     "mutant,DMS_score\nA11C,\nC12A,NA\n": "no row with a number as DMS_score",
     "mutant,DMS_score\n\nA11C,0\n,\n   \nWT,1\n": "t.csv, line 6: found mutant 'WT'",
+    "# of 2020\n#\nmutant,DMS_score\nA11C,1\nWT,1\n": "t.csv, line 5: found mutant 'WT'",
+    "#\nmutant,DMS_score\nA11C,1,5\n": "line 3 has 3 values",
     "mutant,DMS_score\n,1\n": "t.csv, line 2: found mutant '', expected",
     "mutant,DMS_score\nA11C,-7,4672\n": "line 2 has 3 values, the first line 2 names; .*decimal",
     **{

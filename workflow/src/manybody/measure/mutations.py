@@ -9,6 +9,7 @@ says which of its residues stands in which (`numbers` and `aligned` of the model
 import csv
 import io
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -251,22 +252,24 @@ def effects(
 ) -> pd.DataFrame:
     """A table of measured effects in ProteinGym's form, with what the model says of each mutant.
 
-    The file has columns `mutant`, such as A24G, several joined by `:`, and `DMS_score`; positions
-    plus `offset` are residue numbers of the reference. The result has these two columns and
-    `change`, of log p; with `logs` (L, q), those of `site_logs`, also `single_site`, the change of
-    their sum. Both are nan for a mutant with a position that is not in the model, as in a column
-    that was left out, or with a stop or a deletion.
+    The file has columns `mutant`, such as A24G, several joined by `:`, and `DMS_score`, below lines
+    of `#`, if any; positions plus `offset` are residue numbers of the reference. The result has
+    these two columns and `change`, of log p; with `logs` (L, q), those of `site_logs`, also
+    `single_site`, the change of their sum. Both are nan for a mutant with a position that is not in
+    the model, as in a column that was left out, or with a stop or a deletion.
 
     `SourceError` for a table that is not of this form, or whose residues are not those of the
     reference, with the offset that fits.
     """
     own, about = reference(model), model.about
-    text = read_text(Path(path)).translate(alignment.DASHES)
+    remarks, text = re.fullmatch(
+        r"((?:#.*\n)*)([\s\S]*)", read_text(Path(path)).translate(alignment.DASHES)
+    ).groups()
     head = text.partition("\n")[0]
     try:
         separator = "\t" if "\t" in head else max(",;", key=head.count)
         rows = list(csv.reader(io.StringIO(text), delimiter=separator))
-        for number, values in enumerate(rows, start=1):
+        for number, values in enumerate(rows, start=1 + remarks.count("\n")):
             if any(values[len(rows[0]) :]):
                 raise ValueError(
                     f"line {number} has {len(values)} values, the first line {len(rows[0])} names; "
@@ -280,6 +283,7 @@ def effects(
         if max(map(rows[0].count, kinds)) > 1:
             raise ValueError("a column comes more than once")
         found = found[[*kinds]].dropna(how="all").fillna({"mutant": ""})
+        found.index += remarks.count("\n")  # rows are named by their lines
         if found["DMS_score"].isna().all():
             raise ValueError("it has no row with a number as DMS_score")
     except (ValueError, csv.Error) as error:
