@@ -396,20 +396,24 @@ def _refuse_marks(path: Path, tokens: np.ndarray) -> None:
 
 
 def _doubtful_columns(rows: list[str], form: str) -> list[str]:
-    """Sentences on columns that look like the inserts of A2M, where these are read as columns, and
-    on dots that may stand for the residues of the first record, as MEGA writes them."""
+    """Sentences on columns that look like inserts of A2M or CDD, where these are read as columns,
+    and on dots that may stand for the residues of the first record, as MEGA writes them."""
     every = ["".join(letters) for letters in zip(*rows, strict=True)]
-    looks = [re.fullmatch(r"[a-z]*\.[a-z.]*", letters) is not None for letters in every]
+    looks = [
+        re.fullmatch(r"[a-z]*\.[a-z.]*|(?=.*-)-*[a-z][a-z-]*", letters) is not None
+        for letters in every
+    ]
     first = [*looks, True].index(True) + 1
     dots = sum(letters.count(".") for letters in every if letters[0].isupper())
     return [
         f"dots where the first record has a residue: {dots}, read as gaps, as '-' is; if they mean "
         "the same residue, write it out in the program that made the file"
     ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
-        f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
-        "as the inserts of A2M, and are read as columns; if they are inserts, the format a3m, of "
-        "FASTA files alone (esl-reformat a2m makes one), drops them"
-    ] * (form != "a3m" and any(looks) and not all(looks))
+        f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and gaps alone, "
+        "as the inserts of A2M and CDD, and are read as columns; if they are inserts, delete them, "
+        "or, where their gaps are dots, give the format a3m, of FASTA files alone (esl-reformat "
+        "a2m makes one)"
+    ] * (form != "a3m" and any(looks) and any(row != row.lower() for row in rows))
 
 
 def read_text(path: Path) -> str:
