@@ -261,6 +261,14 @@ REFUSED = {
     "ensemble": ("<none.0\n>a\nACE\n>b\nACE\n", {}, "several alignments .*-efa_explode"),
     "brackets": (">a\nACE\n>b\n(.)\n", {}, r"record b, column 1: '\(' .*a line of brackets"),
     "ragged": (">a\nACD\n>b\nACD\n>c\nAC\n", {}, "record c has 2 columns.*column 3"),
+    **{
+        f"{name} in a row": (f">a #\nACD\n#5\n>b\nA\n{row}\n>c\nACD\n", {}, message)
+        for name, row, message in (
+            ("mark of a title", "CD>x\nACD", r"line 6, column 3: '>' is no .*zcat -f '.*given' \|"),
+            ("mark of a remark", "#C", "line 6, column 1: '#' is no letter .*over as a remark"),
+            ("space of no width", "C\u200bD", r"line 6, column 2: '\\u200b' is no letter or gap"),
+        )
+    },
     "insertions": (">a\nACD\n>b\nAcCD\n", {}, "record b has 4 columns.*format: a3m"),
     "uneven in either": (">a\nACD\n>b\nAcC\n>c\nAC\n", {}, "c has 2 columns.*have all columns"),
     "ragged a3m": (">a\nACD\n>b\nAcC\n", dict(format="a3m"), "record b has 2 columns"),

@@ -128,6 +128,13 @@ UNEVEN = {
     "a3m": "in A3M, upper-case letters and '-' are the columns",
     "fasta": "without lower-case letters all are of one length, as in A3M: give `format: a3m`",
 }
+# The first character that is no letter, gap, number or space in a line of no title or remark.
+ODD = re.compile(r"(?m)^(?![ \t]*[>;]|#.*[^A-Za-z*.~_\n-]).*?([^\sA-Za-z0-9*?.~_\0\x1a-])")
+MENDS = {
+    ">": "were files joined without a line end? zcat -f '{0}' | sed '/^>/!s/>/\\n>/' > "
+    "'{0}.fasta' writes them there",
+    "#": "a line that it begins is passed over as a remark: write a letter or a gap instead",
+}
 EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
 BASES = 0.8  # share of A, C, G, T and U from which letters that RNA explains are no protein's
 ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
@@ -307,6 +314,15 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     length = len(rows[0])
     for name, row in zip(names, rows, strict=True):
         if len(row) != length:
+            if form in ("a3m", "fasta") and (odd := ODD.search(text.translate(DASHES))):
+                line, place = text.count("\n", 0, odd.end()) + 1, odd.end() - odd.start()
+                raise SourceError(
+                    f"{path}, line {line}, column {place}: {odd[1]!r} is no letter or gap, and the "
+                    "rows are not of one length; "
+                    + MENDS.get(
+                        odd[1], "delete it, or write a letter instead (X for several)"
+                    ).format(path)
+                )
             inserts = form == "a3m" or len(set(map(len, columns(ends, "a3m")))) == 1
             raise SourceError(
                 f"{path}: record {name} has {len(row)} columns, the first record has {length}; "
