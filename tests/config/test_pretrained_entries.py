@@ -69,8 +69,7 @@ def test_a_text_has_one_tokenizer(source, said):
 
 def test_a_causal_model_is_asked_no_masked_question():
     made = config(CAUSAL)
-    settings = {"source": "theirs", "model": "theirs"}
-    made["clones"]["theirs"] = {**made["clones"]["tiny"], **settings}
+    made["clones"]["theirs"] = {**made["clones"]["tiny"], "source": "theirs", "model": "theirs"}
     made["evaluations"]["theirs"]["positions"] = 0.15
     said = refusal(made)
     assert (

@@ -197,8 +197,7 @@ def test_near_duplicates_never_straddle_unless_the_config_says_so(tmp_path):
         splits = {d: name for name, documents in found.items() for d in documents}
         return sum(splits[a] != splits[b] for a, b in zip(texts[::2], texts[1::2], strict=True))
 
-    on = lines_corpus(tmp_path, texts, split=HALF)
-    assert straddling(collected(tmp_path / "on", on)) == 0
+    assert straddling(collected(tmp_path / "on", lines_corpus(tmp_path, texts, split=HALF))) == 0
     off = lines_corpus(tmp_path, texts, split=HALF, deduplicate=False)
     assert straddling(collected(tmp_path / "off", off)) > 20  # 50 are expected, +- 4.3
 

@@ -223,8 +223,7 @@ def summed(strength, vocabulary, causal):
 
     def next_tokens(tokens):
         size = tokens.shape[1]
-        weights = strength[1 : size + 1, :size].tril()
-        return torch.einsum("ij,njv->niv", weights, values[tokens])
+        return torch.einsum("ij,njv->niv", strength[1 : size + 1, :size].tril(), values[tokens])
 
     return Conditionals(next_tokens if causal else masked, vocabulary, causal, 64)
 

@@ -110,8 +110,7 @@ def test_attention_maps_of_the_encoder_are_the_librarys(heads):
     mask = torch.arange(LENGTH) == 3
     ours = model.attention_maps(tokens, mask.expand(BATCH, -1))
     assert ours.shape == (3, BATCH, LENGTH, LENGTH)
-    inputs = tokens.masked_fill(mask, VOCABULARY)
-    x = model.embedding.weight[inputs] + model.positions.weight
+    x = model.embedding.weight[tokens.masked_fill(mask, VOCABULARY)] + model.positions.weight
     for layer, map_ in zip(model.layers, ours, strict=True):
         seen, expected = layer.self_attn(x, x, x, average_attn_weights=True)
         assert torch.allclose(map_, expected, atol=1e-13)

@@ -112,8 +112,7 @@ def test_a_clone_is_predicted_by_some_students_and_seen_in_the_others(tmp_path, 
     # The last is a clone of a generator, which is known by its sequences alone.
     drawn = [tmp_path / f"{name}.parquet" for name in names[:-1]] + [tmp_path / "sweep-7.parquet"]
     for path, entry in zip(drawn, laws, strict=True):
-        tokens = code.of(entry).sample(20_000, np.random.default_rng(3))
-        sequences.write(path, tokens, 2, {})
+        sequences.write(path, code.of(entry).sample(20_000, np.random.default_rng(3)), 2, {})
     manifest = tmp_path / "manifest.json"
     write_manifest(manifest, "clones", ["sweep-7.parquet"], {"information": {"2": 0.1, "3": 0.3}})
 

@@ -249,8 +249,7 @@ def test_moves_do_not_depend_on_the_batch(name):
             tokens.append(record.tokens[4])
         found.append(np.concatenate(tokens))
     chains = open_chains(model, starts)  # in blocks that end within a sweep
-    blocks = (visits.reshape(12, 6, 4), uniforms.reshape(12, 6, 4, 2))
-    advance(chains, *blocks, starts.numpy())
+    advance(chains, visits.reshape(12, 6, 4), uniforms.reshape(12, 6, 4, 2), starts.numpy())
     found.append(chains.tokens.numpy())
     sampler = naive.NaiveSampler(model, starts)
     for sweep, position in itertools.product(range(4), range(6)):

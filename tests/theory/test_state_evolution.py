@@ -306,8 +306,7 @@ def test_state_evolution_ends_at_the_same_overlap_from_both_sides():
 
 def test_a_curve_that_folds_back_is_read_from_below():
     q = np.linspace(0, 0.9, 46)
-    alphas = 1 + 4 * q * (q - 0.3) * (q - 0.7) + 0.1 * q
-    curve = Curve(np.column_stack([0 * q, q]), alphas)
+    curve = Curve(np.column_stack([0 * q, q]), 1 + 4 * q * (q - 0.3) * (q - 0.7) + 0.1 * q)
     assert read(curve, 1, [1.03]).overlaps[0, 1] < 0.15
     assert np.isnan(read(curve, 1, [9.0]).overlaps).all()
 

@@ -219,8 +219,7 @@ def test_the_error_of_planted_couplings_is_near_the_least_possible():
     for group, own in enumerate(planted):
         part = found[group * size + first, group * size + second]
         error += ((part - own) ** 2).sum() - (part**2).sum()
-    ratio = math.sqrt(error * count / bound)
-    assert 0.9 < ratio < 1.2
+    assert 0.9 < math.sqrt(error * count / bound) < 1.2
 
 
 def test_words_are_short_where_their_tables_would_outgrow_the_cache(monkeypatch):

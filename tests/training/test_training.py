@@ -237,8 +237,7 @@ def plain_loop(recipe: dict) -> torch.nn.Module:
         batch = batches.at(step)
         copies = torch.from_numpy(DATA["train"].tokens[batch.sequences].astype("int64"))[batch.rows]
         hidden = torch.nn.functional.one_hot(batch.positions, LENGTH).bool()
-        logits = model(copies, hidden)[hidden]
-        loss = torch.nn.functional.cross_entropy(logits, copies[hidden])
+        loss = torch.nn.functional.cross_entropy(model(copies, hidden)[hidden], copies[hidden])
         optimizer.zero_grad()
         loss.backward()
         norm = torch.stack([p.grad.square().sum() for p in model.parameters()]).sum().sqrt()
@@ -299,8 +298,7 @@ def test_validation_is_the_mean_over_masked_copies_of_evenly_spaced_sequences(fi
     table = checkpoints.history(finished)
     row = table[(table["split"] == "validation") & (table["step"] == 20)].iloc[0]
     assert row["loss"] == pytest.approx(losses.mean(), rel=1e-5)
-    error = losses.mean(1).std(ddof=1) / math.sqrt(20)
-    assert row["loss_se"] == pytest.approx(error, rel=1e-4)
+    assert row["loss_se"] == pytest.approx(losses.mean(1).std(ddof=1) / math.sqrt(20), rel=1e-4)
     assert row["accuracy"] == hits.sum() / 40
 
 
@@ -551,8 +549,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(
     ],
 )
 def test_the_state_of_another_run_is_not_used(stopped, tmp_path, caplog, options, changed):
-    fresh = payload(run(tmp_path / "fresh", **options))
-    assert payload(run(stopped, **options)) == fresh
+    assert payload(run(stopped, **options)) == payload(run(tmp_path / "fresh", **options))
     assert f"belongs to a run with another {changed}" in caplog.text
 
 

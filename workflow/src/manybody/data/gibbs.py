@@ -80,8 +80,7 @@ def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
     found = hamiltonian.colours[:, :, *colours.T].reshape(vocabulary, vocabulary, -1)
     needed = (found != 0).any(axis=(0, 1))
     bins = needed.sum()
-    width = -(-(bins + 3) // LANES) * LANES
-    table = np.zeros((vocabulary + 1, vocabulary, width), np.float32)
+    table = np.zeros((vocabulary + 1, vocabulary, -(-(bins + 3) // LANES) * LANES), np.float32)
     table[:-1, :, :bins] = -hamiltonian.beta * found[:, :, needed]
     wanted = (table != 0).any(axis=1)[:, : bins + 1].astype(np.uint8)
     table = table.reshape(*table.shape[:2], -1, LANES)

@@ -152,8 +152,7 @@ def refresh(chain, offsets, others, pairs, factors, alone, ones, boltzmann, tota
         copy(alone[i], boltzmann[i])
         totals[i] = scale(boltzmann[i], ones, ones)
         for entry in range(offsets[i], offsets[i + 1]):
-            factor = factors[pairs[entry], chain[others[entry]]]
-            totals[i] = scale(boltzmann[i], factor, ones)
+            totals[i] = scale(boltzmann[i], factors[pairs[entry], chain[others[entry]]], ones)
 
 
 @njit(nogil=True, cache=True)

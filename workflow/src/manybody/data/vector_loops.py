@@ -291,8 +291,7 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
                     more = builder.fadd(builder.load(sums[r, c]), product, flags=_FLAGS)
                     builder.store(more, sums[r, c])
         for (r, c), held in sums.items():
-            pointer = of_total(at_rows[r], at_columns[c])
-            builder.store(builder.load(held), pointer, align=align)
+            builder.store(builder.load(held), of_total(at_rows[r], at_columns[c]), align=align)
         return context.get_dummy_value()
 
     integer = types.intp

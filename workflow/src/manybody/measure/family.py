@@ -370,8 +370,7 @@ def _precision(
         count = min(max(1, length // part), len(shares))
         share = float(shares[count - 1])
         error = contacts.binomial_error(share, count)
-        name = f"L/{part}" if part > 1 else "L"
-        yield separation, name, count, share, error, float(shares[-1])
+        yield separation, (f"L/{part}" if part > 1 else "L"), count, share, error, float(shares[-1])
 
 
 def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:

@@ -477,8 +477,7 @@ def aligned(
         return np.count_nonzero(places != found)
 
     first, second = min(pairs, key=breaks) if numbers else pairs[0]
-    same = sum(record[a] == chain[b] for a, b in zip(first, second, strict=True))
-    return (first, second), same
+    return (first, second), sum(record[a] == chain[b] for a, b in zip(first, second, strict=True))
 
 
 def _distances(residues: list[Residue], kind: str) -> np.ndarray:

@@ -67,8 +67,7 @@ class Models:
     def training_processes(self, model: str) -> int:
         """Data-parallel processes; one for a fit, and for what stays on the CPU beside GPUs."""
         device, compute = self.training_device(model), self.config["compute"]
-        alone = self.is_fitted(model) or device != compute["device"]
-        return 1 if alone else compute["processes"]
+        return 1 if (self.is_fitted(model) or device != compute["device"]) else compute["processes"]
 
     def training_threads(self, model: str) -> int:
         return self.entry("models", model)["training"]["threads"] * self.training_processes(model)

@@ -61,8 +61,7 @@ def price(job: Asked, prices: Prices) -> Price:
         return Price(start + amount / job.threads)
     named = prices.config["clones"].get(job.wildcards.get("clone"), job.wildcards)
     ranked = "rank" in prices.config["models"].get(named.get("model"), {})
-    rate = PEAK * (OF_RANKS if ranked else SHARES)[job.rule] * job.gpus
-    return Price(start + amount / rate)
+    return Price(start + amount / (PEAK * (OF_RANKS if ranked else SHARES)[job.rule] * job.gpus))
 
 
 def by_stage(

@@ -87,8 +87,7 @@ def group_bytes(
     # Cached, proposed, and both again while they are gathered or concatenated.
     features = 4 * length * model.feature_size * number
     scores = DOUBLE * length * 10
-    proposal = vocabulary * (3 * DOUBLE + number)
-    return 2 * work, features + scores + proposal
+    return 2 * work, features + scores + vocabulary * (3 * DOUBLE + number)
 
 
 def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -> bool:

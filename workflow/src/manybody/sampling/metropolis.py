@@ -115,8 +115,7 @@ def advance(
         if betas is not None:  # the proposals' own distribution stays as it is
             ratios = betas[moving] * rises - gains
         if margin:  # coarse arithmetic does not decide within it, nor where it is not finite
-            apart = np.abs(ratios - walk.accepting[moving, before])
-            (doubtful,) = (~(apart >= margin)).nonzero()
+            (doubtful,) = (~(np.abs(ratios - walk.accepting[moving, before]) >= margin)).nonzero()
             if doubtful.size:
                 ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
         accepted = move(walk, moving, ratios, rises)

@@ -416,6 +416,5 @@ def _screened(part: Part, logits, pairs: PairModel, number: int, threads: int) -
     real = (other != sites[:, 0]) & (other != sites[:, 1])
     codes = np.sort(sites[real], axis=1) @ (length ** np.arange(2, -1, -1))
     codes, places = np.unique(codes, return_inverse=True)
-    totals = np.bincount(places, scores.ravel()[real])
-    best = codes[np.argsort(-totals, kind="stable")[:number]]
+    best = codes[np.argsort(-np.bincount(places, scores.ravel()[real]), kind="stable")[:number]]
     return np.stack(np.unravel_index(best, (length,) * 3), axis=1)

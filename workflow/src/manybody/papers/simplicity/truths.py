@@ -296,8 +296,7 @@ def agreement(label: str, one: list, other: list) -> records.Comparison:
     same, against, open_ = (products.count(sign) for sign in (1, -1, 0))
     label = f"{label}: {same} pairs the same, {against} not, of {len(products)}"
     # What is undecided can fall either way.
-    half = open_ / len(products)
-    return records.above(label, (same - against) / len(products), 0.0, half=half)
+    return records.above(label, (same - against) / len(products), 0.0, half=open_ / len(products))
 
 
 def _sign(parts: list[records.Comparison]) -> int:
