@@ -440,7 +440,7 @@ def test_weights_that_are_not_finite_are_refused_where_one_model_is_opened(bert)
 )
 def test_tables_of_older_versions_and_other_heads_are_passed_over(name, bert, adopted):
     own_models.edit(bert, num_nextn_predict_layers=int(".2." in name))
-    added(f"bert.{name}")(bert)
+    added(f"bert.{name}", [-torch.inf if "bias" in name else 1.0])(bert)
     assert adopted({**MASKED, "weights": str(bert)})
 
 

@@ -9,6 +9,7 @@ a few percent. A smaller tensor is kept as it is.
 """
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +23,7 @@ from torch import Tensor
 from manybody.io.atomic import to_json
 from manybody.io.checkpoints import read_tensors, write_tensors
 from manybody.io.seeds import stream_key
-from manybody.models.pretrained.layout import Layout
+from manybody.models.pretrained.layout import TABLES, Layout
 
 NEAR = 2  # checkpoints on either side of a pair that it is compared with
 TOLERANCE = 0.06  # of the logarithm of a ratio of distances
@@ -43,12 +44,15 @@ class Marks(NamedTuple):
 
 
 def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Path) -> Marks:
-    """The marks of the checkpoint in a folder, from the folder `kept` where they are there.
+    """The marks of the checkpoint in a folder, from the folder `kept` where they are there. Tables
+    that are computed anew have none.
 
     `checkpoint` is what the record of the series says of it, with the digests of its files.
     """
     name = hashlib.sha256(
-        to_json({**checkpoint, "size": SIZE, "kept": KEPT, "config": config}).encode()
+        to_json(
+            {**checkpoint, "size": SIZE, "kept": KEPT, "tables": TABLES, "config": config}
+        ).encode()
     ).hexdigest()[:32]
     path = kept / f"{name}.safetensors"
     if path.is_file():
@@ -58,13 +62,14 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
     projections: dict[str, np.ndarray] = {}
     for shard in sorted({part[2] for part in layout.tensors.values()}):
         with safe_open(folder / shard, framework="pt") as opened:
-            for tensor in opened.keys():  # noqa: SIM118
+            for tensor in (name for name in opened.keys() if not re.search(TABLES, name)):  # noqa: SIM118
                 value = opened.get_tensor(tensor)
                 data = value.contiguous().flatten().view(torch.uint8).numpy()
                 digests[tensor] = hashlib.sha256(data).hexdigest()
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
-    marks = Marks(layout.tensors, digests, config, projections)
+    tensors = {name: part for name, part in layout.tensors.items() if name in digests}
+    marks = Marks(tensors, digests, config, projections)
     write_tensors(
         path,
         {tensor: torch.from_numpy(part) for tensor, part in projections.items()},

@@ -20,10 +20,7 @@ from manybody.models.linear import accelerate_layers
 from manybody.models.pretrained import layout, series
 
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
-# Tensors of a layer, but for tables that older versions of the library kept beside its weights.
-OF_LAYER = re.compile(
-    r"\.\d+\.(?!.*(masked_bias|causal_mask|inv_freq|position_ids|(attn|attention|self)\.bias)$)"
-)
+OF_LAYER = re.compile(rf"\.\d+\.(?!.*{layout.TABLES})")  # tensors of a layer
 # Keys of config.json that say the most tokens of a sequence, by type of model.
 POSITIONS = "max_position_embeddings", "n_positions", "max_seq_len", "context_length"
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
