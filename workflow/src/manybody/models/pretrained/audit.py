@@ -30,6 +30,8 @@ TOLERANCE = 0.06  # of the logarithm of a ratio of distances
 JUMP, ERRORS = 0.25, 5  # of a loss: share of the span of all losses, and standard errors
 SIZE = 4096
 CHUNK = 2**22  # numbers of a tensor that are projected at once
+# Names of heads, which some versions of a program write although they are the embedding.
+HEAD = re.compile(r"(?!.*\.\d+\.)(.*\.)?(lm_head|embed_out|decoder|output)\.weight$")
 KEPT = ("tensors", "digests", "config")
 
 
@@ -45,13 +47,19 @@ class Marks(NamedTuple):
 
 def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Path) -> Marks:
     """The marks of the checkpoint in a folder, from the folder `kept` where they are there. Tables
-    that are computed anew have none.
+    that are computed anew have none, nor has a head that is the embedding.
 
     `checkpoint` is what the record of the series says of it, with the digests of its files.
     """
     name = hashlib.sha256(
         to_json(
-            {**checkpoint, "size": SIZE, "kept": KEPT, "tables": TABLES, "config": config}
+            {
+                **checkpoint,
+                "size": SIZE,
+                "kept": KEPT,
+                "without": [TABLES, HEAD.pattern],
+                "config": config,
+            }
         ).encode()
     ).hexdigest()[:32]
     path = kept / f"{name}.safetensors"
@@ -68,6 +76,9 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
                 digests[tensor] = hashlib.sha256(data).hexdigest()
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
+    same = Counter(digests.values())
+    digests = {name: one for name, one in digests.items() if not HEAD.match(name) or same[one] < 2}
+    projections = {name: part for name, part in projections.items() if name in digests}
     tensors = {name: part for name, part in layout.tensors.items() if name in digests}
     marks = Marks(tensors, digests, config, projections)
     write_tensors(
