@@ -305,6 +305,11 @@ BAD = {
         added("bert.embeddings.word_embeddings.bias"),
         "1 tensors of the checkpoint, such as bert.embeddings.word_embeddings.bias, are none of",
     ),
+    "a trained head beside the one that is used": (
+        added("cls.decoder.modules_to_save.default.weight", torch.ones(120, 16).tolist()),
+        "a tensor cls.decoder.modules_to_save.default.weight, of .* of BertForMaskedLM; expected.*"
+        "write it as cls.predictions.decoder.weight, with tie_word_embeddings: false",
+    ),
     "whole numbers": (
         of_bytes,
         r"1 weights, such as .*word_embeddings.weight"

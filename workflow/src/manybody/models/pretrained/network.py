@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from safetensors import safe_open
 from torch import Tensor
 
 from manybody.data import own_tokenizer
@@ -323,6 +324,32 @@ class Pretrained(Model):
                     f"{type(library).__name__} as its config.json has it; expected those of its "
                     f"layers and head alone; correct config.json, or save it from the class that "
                     f"it was trained as (without further heads, such as Medusa's)"
+                )
+            output = library.get_output_embeddings()
+            alike = [held for held in library.parameters() if held.shape == output.weight.shape]
+            other = next(
+                (
+                    name
+                    for name, (_, shape, shard) in whole.tensors.items()
+                    if name not in known
+                    and not OF_LAYER.search(name)
+                    and shape == [*output.weight.shape]
+                    and not any(
+                        map(
+                            safe_open(Path(folder) / shard, "pt").get_tensor(name).float().equal,
+                            alike,
+                        )
+                    )
+                ),
+                None,
+            )
+            if other:
+                own = next(path for path, part in library.named_modules() if part is output)
+                raise layout.CheckpointError(
+                    f"found a tensor {other}, of the shape of the head, that is no tensor of "
+                    f"{type(library).__name__}; expected one head; if that one was trained, write "
+                    f"it as {own}.weight, with tie_word_embeddings: false in config.json, else "
+                    f"take it out"
                 )
             return cls(library.eval(), **settings)
         except Refusal as error:
