@@ -301,6 +301,10 @@ BAD = {
         added("bert.encoder.layer.0.attention.self.query.lora_A.default.weight"),
         "1 tensors of the checkpoint, such as .*lora_A.*correct config.json, or save it",
     ),
+    "a norm that config.json switches off": (
+        added("esm.embeddings.layer_norm.weight"),
+        "1 tensors of the checkpoint, such as esm.embeddings.layer_norm.weight, are none of",
+    ),
     "a bias that the class does not have": (
         added("bert.embeddings.word_embeddings.bias"),
         "1 tensors of the checkpoint, such as bert.embeddings.word_embeddings.bias, are none of",

@@ -21,7 +21,8 @@ from manybody.models.linear import accelerate_layers
 from manybody.models.pretrained import layout, series
 
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
-OF_LAYER = re.compile(rf"\.\d+\.(?!.*{layout.TABLES})")  # tensors of a layer
+# Tensors of a layer, and of the norm behind the embedding.
+OF_LAYER = re.compile(rf"\.\d+\.(?!.*{layout.TABLES})|(?i:\bembed\w*[._](layer_?)?norm)\.")
 # Keys of config.json that say the most tokens of a sequence, by type of model.
 POSITIONS = "max_position_embeddings", "n_positions", "max_seq_len", "context_length"
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
