@@ -70,7 +70,15 @@ def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm)
 
 
 @pytest.mark.parametrize(
-    "text", ["2 4\nA  MKLV\nB  MK-V\n", "A MKLVMKLVMK\nB MKLVMKLV-K\n", "@a\nMKLV\n+\nIIII\n"]
+    "text",
+    [
+        "2 4\nA  MKLV\nB  MK-V\n",
+        "A MKLVMKLVMK\nB MKLVMKLV-K\n",
+        "@a\nMKLV\n+\nIIII\n",
+        "LOCUS       P1                 4 aa    linear\nORIGIN\n        1 mklv\n//\n",
+        "HEADER    TOXIN\nATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  0.00\n",
+        "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  0.00           C\n",
+    ],
 )
 def test_an_alignment_of_another_format_is_no_text_of_a_model_of_letters(text, tmp_path, esm):
     with pytest.raises(SourceError, match=r"It looks like .*: .*(, then|; then) `file"):

@@ -65,6 +65,9 @@ INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
 # How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
     "stockholm": r"# STOCKHOLM",
+    "genbank": r"LOCUS[ ]+\S+[ ]+\d+ (bp|aa)\b",
+    "pdb-atom": r"(HEADER|TITLE|COMPND|REMARK|SEQRES|CRYST1|MODEL|ATOM|HETATM)[ ]+\S.*\n"
+    r"([A-Z]+\d?[ ]+\S.*\n)*((ATOM  |HETATM)[ ]*\d+[ ])",
     "nexus": r"(?i)#NEXUS",
     "pir": r">[A-Z][A-Z0-9];.*\n.*\n[^>]*\*",
     "fasta": r"([#;].*\n\s*)*>",
@@ -113,6 +116,7 @@ WAYS = {
     """gsub(/[ \\t\\r]/, ""); print; n -= length}}' '{1}' > '{1}.fasta', """
     "then `file: {1}.fasta` and `format: fasta` (by Bio.AlignIO from 'phylip' or "
     "'phylip-sequential' where names take ten columns)",
+    **dict.fromkeys(("genbank", "pdb-atom"), CONVERT.replace("Align", "Seq")),
     "nexus": f"{CONVERT} (where it says datatype=standard, write protein or dna there first)",
     "phylip-relaxed": f"{CONVERT} (with 'phylip' where names take ten columns)",
     "phylip": f"{CONVERT} (with 'phylip-sequential' where a record takes several lines in a row)",
