@@ -72,6 +72,7 @@ def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm)
 @pytest.mark.parametrize(
     "text",
     [
+        ">a\nMKLV\n>b\nMK<mask>LV\n",
         "2 4\nA  MKLV\nB  MK-V\n",
         "A MKLVMKLVMK\nB MKLVMKLV-K\n",
         "@a\nMKLV\n+\nIIII\n",
@@ -81,7 +82,9 @@ def test_the_format_is_found_and_letters_of_dna_are_doubted(form, tmp_path, esm)
     ],
 )
 def test_an_alignment_of_another_format_is_no_text_of_a_model_of_letters(text, tmp_path, esm):
-    with pytest.raises(SourceError, match=r"It looks like .*: .*(, then|; then) `file"):
+    with pytest.raises(
+        SourceError, match=r"It looks like .*: .*(, then|; then) `file|b holds <mask>"
+    ):
         encoded(tmp_path, esm, text * 9, 8)
 
 

@@ -29,6 +29,7 @@ READ = 2**24  # bytes of a file of sequences: what lies behind them is not read
 ROWS = 2**17  # of a table of them, the same
 SPACED = re.compile(r"(\s*[A-Za-z*.~-](?!\S))+\s*")  # letters with spaces between
 LETTERS = re.compile(r"[A-Za-z*.~-]*")
+REMARK = re.compile(r"[<[({][\w.:+-]*\w[\w.:+-]*[])}>]")  # inside a sequence: a special token, a modification
 # How a vocabulary may spell letters: as they are, in lower case, RNA as DNA, DNA as RNA.
 SPELT = (str.upper, str.lower, lambda row: row.replace("U", "T"), lambda row: row.replace("T", "U"))
 
@@ -102,6 +103,12 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
             others.append(path)
             continue
         rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
+        marks = ((name, mark[0]) for name, row in rows if (mark := REMARK.search(row)))
+        for name, mark in islice(marks, int(of_letters)):
+            raise SourceError(
+                f"{path}: record {name} holds {mark}, which is no residue; expected letters alone, "
+                f"as each letter would be read as one; write X there, or take it out"
+            )
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
             return [], []
         found += rows
