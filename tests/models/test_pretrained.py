@@ -699,7 +699,10 @@ def test_a_series_is_described_as_the_last_checkpoint_that_is_kept(tmp_path, ado
         half,
     )
     own_models.edit(
-        folder / "checkpoint-200", layer_norm_eps=None, attn_implementation="flash_attention_2"
+        folder / "checkpoint-200",
+        layer_norm_eps=None,
+        attn_implementation="flash_attention_2",
+        _attn_implementation="flash_attention_2",
     )
     own_models.edit(folder / "checkpoint-400", layer_norm_eps=0.5)
     run = Manifest.read(adopted({**CAUSAL, "weights": str(folder)}), "model")

@@ -276,7 +276,8 @@ class Pretrained(Model):
                         Path(folder),
                         key_mapping=other_names,
                         dtype=torch.float32,
-                        attn_implementation=None,  # the library's own choice for this machine
+                        attn_implementation=None,  # the library's own choice for this machine,
+                        _attn_implementation=None,  # whatever its config.json says
                         use_safetensors=True,
                         local_files_only=True,
                         output_loading_info=True,
