@@ -468,7 +468,7 @@ def test_tables_of_older_versions_and_other_heads_are_passed_over(name, bert, ad
 
 
 def test_numbers_that_json_does_not_have_are_read_as_the_library_writes_them(bert, adopted):
-    own_models.edit(bert, time_limit=[0.0, math.inf])
+    own_models.edit(bert, time_limit=[0.0, math.inf], pad_token_id=120)  # beyond |V| too
     document = read_json(adopted({**MASKED, "weights": str(bert)}).parent / "model.json")
     assert document["config"]["time_limit"] == [0.0, {"__float__": "Infinity"}]
 

@@ -270,6 +270,8 @@ class Pretrained(Model):
                     f"scales apart ({packed[min(packed)]}), as of a quantised model; expected "
                     f"plain ones; name the model that it was made of, or dequantise it"
                 )
+            # Some config.json have a token of padding that the model does not have.
+            pad, rows = whole.config.get("pad_token_id"), layout.output_rows(whole.config)
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
                     library, found = kind.from_pretrained(
@@ -282,6 +284,7 @@ class Pretrained(Model):
                         local_files_only=True,
                         output_loading_info=True,
                         ignore_mismatched_sizes=True,
+                        **({"pad_token_id": None} if pad and rows and pad >= rows else {}),
                     )
                 wrong = [
                     # Frequencies are computed, unless positions were learnt in their place.
