@@ -74,7 +74,8 @@ def read_json(path: str | Path):
     """
     try:
         return json.loads(
-            Path(path).read_text(encoding="utf-8"), parse_constant=lambda name: {"__float__": name}
+            Path(path).read_text(encoding="utf-8-sig"),
+            parse_constant=lambda name: {"__float__": name},
         )
     except (OSError, ValueError, RecursionError) as error:
         raise ArtifactError(

@@ -272,19 +272,26 @@ class Pretrained(Model):
                 )
             # Some config.json have a token of padding that the model does not have.
             pad, rows = whole.config.get("pad_token_id"), layout.output_rows(whole.config)
+            # The attention is the library's own choice for this machine, whatever config.json says.
+            given = {
+                "_attn_implementation": None,
+                **({"pad_token_id": None} if pad and rows and pad >= rows else {}),
+            }
+            if (Path(folder) / layout.CONFIG).read_bytes()[:3] == b"\xef\xbb\xbf":
+                # The library does not read a file with a mark of byte order.
+                given = {"config": transformers.AutoConfig.for_model(**whole.config | given)}
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
                     library, found = kind.from_pretrained(
                         Path(folder),
                         key_mapping=other_names,
                         dtype=torch.float32,
-                        attn_implementation=None,  # the library's own choice for this machine,
-                        _attn_implementation=None,  # whatever its config.json says
+                        attn_implementation=None,
                         use_safetensors=True,
                         local_files_only=True,
                         output_loading_info=True,
                         ignore_mismatched_sizes=True,
-                        **({"pad_token_id": None} if pad and rows and pad >= rows else {}),
+                        **given,
                     )
                 wrong = [
                     # Frequencies are computed, unless positions were learnt in their place.
