@@ -526,6 +526,7 @@ def test_a_masked_model_before_training_may_ignore_the_context(tmp_path):
         lambda name: f"_orig_mod.{name}",
         lambda name: f"module.{name.replace('.layers.0.', '.layers.0._orig_mod.')}",
         lambda name: f"model.net.{name}",
+        lambda name: f"{'' if 'v_head' in name else 'pretrained_model.'}{name}",  # as TRL's
     ],
 )
 def test_weights_of_a_wrapped_model_are_read(tmp_path, wrapped):
@@ -535,8 +536,8 @@ def test_weights_of_a_wrapped_model_are_read(tmp_path, wrapped):
     index["weight_map"] = {wrapped(name): file for name, file in index["weight_map"].items()}
     (tmp_path / layout.INDEX).write_text(json.dumps(index))
     for file in tmp_path.glob("*.safetensors"):
-        named = {wrapped(name): value for name, value in load_file(file).items()}
-        save_file(named, file, {"format": "pt"})
+        held = {**load_file(file), "v_head.summary.weight": torch.ones(1, 16)}
+        save_file({wrapped(name): value for name, value in held.items()}, file, {"format": "pt"})
     model = Pretrained.open(tmp_path, LENGTH)
     with torch.no_grad():
         expected = library(input_ids=tokens(3)).logits

@@ -23,8 +23,11 @@ WEIGHTS = re.compile(
 # Names of tables that older versions of transformers kept beside the weights of a layer, and that
 # are computed anew: masks, which in half precision are not finite, places and their frequencies.
 TABLES = r"(masked_bias|causal_mask|inv_freq|position_ids|\b(attn|attention|self)\.bias)$"
-# What torch.compile and the wrappers of parallel training put into the names of tensors.
-WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
+# What torch.compile, the wrappers of parallel training and TRL's models with a value head put into
+# the names of tensors.
+WRAPPERS = (
+    r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module|pretrained_model)\."
+)
 # Parts of the names of classes, and the objective that such a class was trained for. XLM's is both.
 FITS = {
     "ForMaskedLM": "masked",
