@@ -666,6 +666,10 @@ def named(folder, *names):
         ("chck_100", "chck_2M", 2_000_000),
         ("checkpoint-100-epoch-1", "checkpoint-2000", 2000),
         ("100-steps", "2000-steps", 2000),
+        ("it100", "it2000", 2000),
+        ("update_100", "update_2000", 2000),
+        ("Checkpoint-100", "Checkpoint-2k", 2000),
+        ("iter_100-HF", "iter_2000-HF", 2000),
     ],
 )
 def test_names_of_one_run_may_count_epochs_thousands_and_millions(tmp_path, first, second, step):

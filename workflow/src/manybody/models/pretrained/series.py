@@ -28,9 +28,9 @@ from manybody.models.pretrained import layout
 
 # Behind the step OLMo's names say the tokens, and some that the weights were joined or converted,
 # or what is counted: 100-steps.
-SEEN = r"(?:[-_]?steps?)?(?:-tokens\d+[MBT])?(?:[-_](?:hf|merged|unsharded))?$"
+SEEN = r"(?:[-_]?steps?)?(?:-tokens\d+[MBT])?(?:[-_](?i:hf|merged|unsharded))?$"
 # What stands before a step: Composer writes ep1-ba100, BabyLM counts words, as in chck_10M.
-BEFORE = r"(?:checkpoint|ckpt|chck|step|iter|epoch|(?<![a-z])ba)"
+BEFORE = r"(?i:checkpoint|ckpt|chck|step|iter|epoch|update|(?<![a-z])(?:ba|it))"
 STEP = re.compile(rf"(?:(?:^|.*[-_.=]|.*{BEFORE})(\d+)|(?:^|.*{BEFORE})[-_=]?(\d+)([kKM])){SEEN}")
 # simpletransformers writes the epoch behind the step: checkpoint-564-epoch-1.
 EPOCH = re.compile(r"((?:checkpoint|ckpt|step|iter)[-_=]?\d+)[-_]epoch[-_=]?\d+$")
