@@ -373,6 +373,28 @@ BAD = {
         lambda folder: (folder / "model.safetensors").rename(folder / "small.gguf"),
         r"but only small.gguf; .*from_pretrained\(.*gguf_file='small.gguf'\)\.save",
     ),
+    "parts of DeepSpeed": (
+        lambda folder: (folder / "model.safetensors").rename(
+            (folder / "at").mkdir() or folder / "at/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"
+        ),
+        "at/bf16_zero.*by: python .*bert/zero_to_fp32.py .*bert other --safe_ser.*copy config.json",
+    ),
+    "parts of FSDP": (
+        lambda folder: (folder / "model.safetensors").rename(folder / "__0_0.distcp"),
+        "__0_0.distcp, a part of weights of FSDP; join them by: accelerate merge-weights .*bert o",
+    ),
+    "parts of verl": (
+        lambda folder: (folder / "model.safetensors").rename(
+            folder / "model_world_size_1_rank_0.pt"
+        ),
+        "rank_0.pt, a part .*verl.model_merger merge --backend fsdp --local_dir .*bert --target_dir",
+    ),
+    "parts of Megatron": (
+        lambda folder: (folder / "model.safetensors").rename(
+            (folder / "mp_rank_00").mkdir() or folder / "mp_rank_00/model_optim_rng.pt"
+        ),
+        "model_optim_rng.pt, a part of weights of Megatron; join .*export .*, from .*bert to other",
+    ),
     "no safetensors": (
         pickled,
         "has no model.safetensors or .* but only pytorch_model.bin; expected safetensors",

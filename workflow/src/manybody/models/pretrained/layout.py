@@ -23,6 +23,16 @@ WEIGHTS = re.compile(
 # Names of tables that older versions of transformers kept beside the weights of a layer, and that
 # are computed anew: masks, which in half precision are not finite, places and their frequencies.
 TABLES = r"(masked_bias|causal_mask|inv_freq|position_ids|\b(attn|attention|self)\.bias)$"
+# Files of weights that programs save apart, each with what joins those beside the file {0}.
+APART = {
+    "*zero_pp_rank_*": "DeepSpeed; join them by: python {0.parent.parent}/zero_to_fp32.py "
+    "{0.parent.parent} other --safe_serialization",
+    "*.distcp": "FSDP; join them by: accelerate merge-weights {0.parent} other",
+    "model_world_size_*": "verl; join them by: python -m verl.model_merger merge --backend fsdp "
+    "--local_dir {0.parent} --target_dir other",
+    "mp_rank_*/model_optim_rng.pt": "Megatron; join them by its tools/checkpoint/convert.py or by "
+    "the export of Megatron Bridge, from {0.parent.parent} to other",
+}
 # What torch.compile, the wrappers of parallel training and TRL's models with a value head put into
 # the names of tensors.
 WRAPPERS = (
@@ -71,8 +81,8 @@ class Layout(NamedTuple):
 def how_to_save(
     names: Iterable[str], origin: str, plain: str = "save it with model.save_pretrained(folder)"
 ) -> str:
-    """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp or a
-    folder of models."""
+    """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp, a folder
+    of models or parts of weights."""
     inner = sorted(
         (
             str(path.parent)
@@ -85,7 +95,13 @@ def how_to_save(
         return f"it holds {len(inner)}: {', '.join(inner[-5:])}; name one, such as {inner[-1]}"
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
     if packed is None:
-        return plain
+        joined = (
+            f"it holds {path}, a part of weights of {way.format(path)}; copy config.json and the "
+            "tokenizer into other, and name that folder"
+            for pattern, way in APART.items()
+            for path in sorted(Path(origin).glob(f"**/{pattern}"))
+        )
+        return next(joined, plain)
     read = f"transformers.AutoModelForCausalLM.from_pretrained({origin!r}, gguf_file={packed!r})"
     return f"write it anew with {read}.save_pretrained(other), and name that folder"
 
