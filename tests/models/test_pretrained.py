@@ -345,6 +345,25 @@ BAD = {
         lambda folder: own_models.model().save_pretrained(folder, max_shard_size="5KB"),
         r"both model.safetensors and .*index.json with model-00001.*; move model.safetensors away",
     ),
+    "shards without an index": (
+        lambda folder: (
+            own_models.model().save_pretrained(folder, max_shard_size="5KB"),
+            [(folder / name).unlink() for name in (layout.WHOLE, layout.INDEX)],
+        ),
+        r"but only model-00001.*; expected the index of its parts; copy .* write it: \(cd '.*bert'",
+    ),
+    "an index without some of the shards": (
+        lambda folder: (
+            own_models.model().save_pretrained(folder, max_shard_size="5KB"),
+            (folder / layout.WHOLE).unlink(),
+            own_models.edit(
+                folder,
+                layout.INDEX,
+                weight_map={"one": min(path.name for path in folder.glob("model-*"))},
+            ),
+        ),
+        r"model-00002.* is there, but model.safetensors.index.json does not list it: .*\(cd ",
+    ),
     "an index that is none": (
         lambda folder: (
             (folder / "model.safetensors").rename(folder / layout.INDEX).write_text("[]")
@@ -387,7 +406,7 @@ BAD = {
         lambda folder: (folder / "model.safetensors").rename(
             folder / "model_world_size_1_rank_0.pt"
         ),
-        "rank_0.pt, a part .*verl.model_merger merge --backend fsdp --local_dir .*bert --target_dir",
+        "rank_0.pt, a part .*verl.model_merger merge --backend fsdp --local_dir .*bert --target",
     ),
     "parts of Megatron": (
         lambda folder: (folder / "model.safetensors").rename(

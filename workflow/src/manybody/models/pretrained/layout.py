@@ -33,6 +33,12 @@ APART = {
     "mp_rank_*/model_optim_rng.pt": "Megatron; join them by its tools/checkpoint/convert.py or by "
     "the export of Megatron Bridge, from {0.parent.parent} to other",
 }
+# Writes the index of the shards in a folder {0} anew.
+MAKE_INDEX = (
+    "(cd '{0}' && python -c \"import glob, json, safetensors as s; json.dump({{'metadata': {{}}, "
+    "'weight_map': {{n: f for f in glob.glob('model-*.safetensors') for n in s.safe_open(f, 'pt')"
+    ".keys()}}}}, open('model.safetensors.index.json', 'w'))\")"
+)
 # What torch.compile, the wrappers of parallel training and TRL's models with a value head put into
 # the names of tensors.
 WRAPPERS = (
@@ -145,14 +151,21 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     others = sorted(filter(WEIGHTS.match, names))
     held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
-        f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected safetensors, as reading "
-        f"pickled weights can run code; "
+        f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected "
+        + (
+            "the index of its parts"
+            if shards
+            else "safetensors, as reading pickled weights can run code"
+        )
+        + "; "
         + how_to_save(
             names,
             origin,
-            f"copy what is missing of these, rename the {WHOLE} that has another name, or convert "
-            f"pickled ones elsewhere, in a container without network (parts by DeepSpeed or FSDP "
-            f"after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
+            f"copy {INDEX}, which is missing, or write it: {MAKE_INDEX.format(origin)}"
+            if shards
+            else f"copy what is missing of these, rename the {WHOLE} that has another name, or "
+            f"convert pickled ones elsewhere, in a container without network (parts by DeepSpeed or "
+            f"FSDP after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
             f"TensorFlow or Flax by transformers 4, with from_tf=True or from_flax=True; those of "
             f"ONNX are made from others, those of Lightning, torchtune and litgpt are saved anew "
             f"by them): transformers"

@@ -313,6 +313,14 @@ class Pretrained(Model):
                     "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER other "
                     "--safe_serialization), and name that folder"
                     if any(0 in part[1] for part in whole.tensors.values())
+                    else f"{min(left)} is there, but {layout.INDEX} does not list it: write that "
+                    f"anew: {layout.MAKE_INDEX.format(folder)}"
+                    if (
+                        left := {
+                            path.name for path in Path(folder).glob("model-*-of-*.safetensors")
+                        }
+                        - {part[2] for part in whole.tensors.values()}
+                    )
                     else "save it from the class that it was trained as (after merge_and_unload() "
                     "where an adapter is inside), correct the sizes in its "
                     "config.json, or set tie_word_embeddings there if its head is its embedding"
