@@ -111,8 +111,9 @@ def test_a_text_of_words_stays_a_text(text, tmp_path, monkeypatch):
 
 
 def test_a_text_is_read_up_to_the_piece_that_has_the_last_character_asked_for():
-    pieces = [Piece("ab", True), Piece("cd", False), Piece("ef", True)]
-    assert [*own_text._first(iter(pieces), 4)] == [Piece("ab", True), Piece("cd", True)]
+    assert [
+        *own_text._first(iter([Piece("ab", True), Piece("cd", False), Piece("ef", True)]), 4)
+    ] == [Piece("ab", True), Piece("cd", True)]
 
 
 def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):
@@ -137,13 +138,19 @@ def test_letters_are_read_as_the_vocabulary_spells_them(tmp_path):
 
 
 def test_a_tokenizer_is_read_as_after_training_and_asked_by_its_own_letters(tmp_path):
-    known = {"<s>": 0, "</s>": 1, "A": 2, "C": 3, "AC": 4}
-    made = Tokenizer(models.BPE(known, [("A", "C")], dropout=1.0))
+    made = Tokenizer(
+        models.BPE({"<s>": 0, "</s>": 1, "A": 2, "C": 3, "AC": 4}, [("A", "C")], dropout=1.0)
+    )
     made.post_processor = processors.BertProcessing(("</s>", 1), ("<s>", 0))
     made.enable_padding(length=9)
     made.save(str(tmp_path / "tokenizer.json"))
     read, said = own_tokenizer.read(tmp_path, "rna"), own_tokenizer.described(tmp_path)
-    assert (said["before"], said["after"], read.encode("ACx").ids) == ([0], [1], [0, 4, 1])
+    assert [
+        (said["before"], said["after"], read.encode("ACx").ids),
+        *encoded(tmp_path, tmp_path, "AC" * 50 + "x", 8).about["said"],
+    ] == [([0], [1], [0, 4, 1]), "characters without a token left out (1.0%): x (1)"]
+    with pytest.raises(SourceError, match=r"out \(33.3%\): x \(20\); expected at most 5%; give"):
+        encoded(tmp_path, tmp_path, "ACx" * 20, 8)
 
 
 def test_what_is_null_in_the_config_is_put_around_no_sequence(tmp_path):

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from manybody.data import SourceError, alignment, documents, given, own_tokenizer, text, tokenizer
 from manybody.data.documents import Piece
@@ -21,7 +21,9 @@ from manybody.io import sequences
 from manybody.io.atomic import read_json, sha256
 from manybody.io.progress import Progress
 
-CHARACTERS = 8  # of a token, at most on average: more of a text is not read
+# Characters of a token, at most on average: more of a text is not read. Share of them that may have
+# no token.
+CHARACTERS, LOST = 8, 0.05
 LENGTH, LONGEST = 64, 512  # tokens of a block if none are asked: of text, of sequences at most
 FORMATS = ("fasta", "stockholm", "clustal", "lines")
 SPACES = {*" \nĠĊ▁"}  # as vocabularies spell them
@@ -71,7 +73,24 @@ def encode(
         pieces = text.read_files(read, "file", "", None, {}, passed)
         for piece in _first(pieces, most * length * CHARACTERS):
             writer.add(piece)
-    tokenizer.encode_split(made["documents"], made["json"], length, out, {}, special=special)
+    counts = Counter("".join(piece.text for piece in documents.Documents(made["documents"])))
+    lost = {  # of which a BPE without an unknown token makes nothing
+        one: n
+        for one, n in counts.items()
+        if isinstance(bpe.model, models.BPE)
+        and not (bpe.model.unk_token or one.isspace() or tokenizer.encoded(bpe, [one])[0].ids)
+    }
+    share = Counter(lost).total() / max(counts.total(), 1)
+    said = f"characters without a token left out ({share:.1%}): {alignment.listed(lost)}"
+    if share > LOST:
+        raise SourceError(
+            f"found a text that the tokenizer does not know: {said}; expected at most {LOST:.0%}; "
+            "give a text in the letters and the case that the model was trained on",
+            key,
+        )
+    tokenizer.encode_split(
+        made["documents"], made["json"], length, out, {"said": [said][: len(lost)]}, special=special
+    )
 
 
 def usual_length(path: str | Path, folder: str | Path) -> int:
@@ -105,11 +124,11 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
             others.append(path)
             continue
         rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
-        marks = ((name, mark[0]) for name, row in rows if (mark := REMARK.search(row)))
-        for name, mark in islice(marks, int(of_letters)):
+        if marked := of_letters and next((row for row in rows if REMARK.search(row[1])), None):
             raise SourceError(
-                f"{path}: record {name} holds {mark}, which is no residue; expected letters alone, "
-                f"as each letter would be read as one; write X there, or take it out"
+                f"{path}: record {marked[0]} holds {REMARK.search(marked[1])[0]}, which is "
+                "no residue; expected letters alone, as each letter would be read as one; write X "
+                "there, or take it out"
             )
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
             return [], []
