@@ -76,8 +76,11 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
                 digests[tensor] = hashlib.sha256(data).hexdigest()
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
-    same = Counter(digests.values())
-    digests = {name: one for name, one in digests.items() if not HEAD.match(name) or same[one] < 2}
+    digests = {
+        name: one
+        for name, one in digests.items()
+        if not HEAD.match(name) or [*digests.values()].count(one) < 2
+    }
     projections = {name: part for name, part in projections.items() if name in digests}
     tensors = {name: part for name, part in layout.tensors.items() if name in digests}
     marks = Marks(tensors, digests, config, projections)

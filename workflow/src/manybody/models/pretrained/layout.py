@@ -164,8 +164,8 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             f"copy {INDEX}, which is missing, or write it: {MAKE_INDEX.format(origin)}"
             if shards
             else f"copy what is missing of these, rename the {WHOLE} that has another name, or "
-            f"convert pickled ones elsewhere, in a container without network (parts by DeepSpeed or "
-            f"FSDP after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
+            f"convert pickled ones elsewhere, in a container without network (parts by DeepSpeed "
+            f"or FSDP after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
             f"TensorFlow or Flax by transformers 4, with from_tf=True or from_flax=True; those of "
             f"ONNX are made from others, those of Lightning, torchtune and litgpt are saved anew "
             f"by them): transformers"

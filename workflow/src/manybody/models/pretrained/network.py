@@ -370,11 +370,11 @@ class Pretrained(Model):
                 None,
             )
             if other:
-                own = next(path for path, part in library.named_modules() if part is output)
                 raise layout.CheckpointError(
                     f"found a tensor {other}, of the shape of the head, that is no tensor of "
                     f"{type(library).__name__}; expected one head; if that one was trained, write "
-                    f"it as {own}.weight, with tie_word_embeddings: false in config.json, else "
+                    f"it as {next(n for n, part in library.named_modules() if part is output)}"
+                    f".weight, with tie_word_embeddings: false in config.json, else "
                     f"take it out"
                 )
             return cls(library.eval(), **settings)
