@@ -462,6 +462,10 @@ BAD = {
         r"which is an adapter \(LoRA.*beside weights of its own; .*if the weights have it added, "
         r"move adapter_config.json .*PeftModel.*\(or AutoModelForMaskedLM\).*merge_and_unload",
     ),
+    "an adapter without its config": (
+        lambda folder: (folder / layout.WHOLE).rename(folder / "adapter_model.safetensors"),
+        r"is an adapter \(LoRA .*without its adapter_config.json \(copy .*merge_and_unload",
+    ),
     "a value that the library refuses": (
         lambda folder: own_models.edit(folder, hidden_size="many"),
         "bert, which transformers .* cannot read .*hidden_size.*from_pretrained.*reads here",
@@ -523,6 +527,7 @@ def test_numbers_that_json_does_not_have_are_read_as_the_library_writes_them(ber
         ("BertForSequenceClassification", "which is no language model of text alone"),
         ("ElectraForPreTraining", "a discriminator.*take its generator"),
         ("FunnelForPreTraining", "a discriminator"),
+        ("XLNetLMHeadModel", "whose logits see the token that they are of.*take another model"),
         (
             None,
             r'as nothing; .*"architectures": \["BertForMaskedLM"\] or .*\["BertLMHeadModel"\] into',

@@ -56,6 +56,7 @@ DISCRIMINATOR = "a discriminator, which has no logits of tokens", "its generator
 NOT_ONE = {
     "ElectraForPreTraining": DISCRIMINATOR,
     "FunnelForPreTraining": DISCRIMINATOR,
+    "XLNetLMHeadModel": ("whose logits see the token that they are of", "another model"),
     "For": ("which is no language model of text alone", "the language model that it was made of"),
     "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
 }
@@ -119,9 +120,10 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     called.
     """
     names = set(names)
-    if ADAPTER in names:
+    if ADAPTER in names or ("adapter_model.safetensors" in names and not names & {WHOLE, INDEX}):
         raise Refusal(
             f"found {origin}, which is an adapter (LoRA or the like) of another model"
+            + f", without its {ADAPTER} (copy that too)" * (ADAPTER not in names)
             + f", by its {ADAPTER}, beside weights of its own" * bool(names & {WHOLE, INDEX})
             + "; expected the weights of both in one; "
             + f"if the weights have it added, move {ADAPTER} and adapter_model.* elsewhere; else "
