@@ -140,7 +140,7 @@ def test_costs_are_in_proportion_to_the_counted_work(unit):
     assert of("train_model_on_cpu", tiny, **asked) == pytest.approx(expected)
     # 6 sweeps of 8 steps
     assert of("sample_clones", tiny, source="text", clone="tiny") == pytest.approx(
-        (6 * 8 * 0.25 * (1 - probe.SAME))
+        6 * 8 * 0.25 * (1 - probe.SAME)
     )
     # 50 test sequences and 16 chains
     tested = of("evaluate_model", tiny, evaluation="tiny", seed="0")
