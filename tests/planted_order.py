@@ -56,7 +56,6 @@ def of_figure(bootstraps=20, **planted):
     no gain is predicted; and one of a trained generator."""
     given = {f"pairs x {s}": (4 + s, 0.3, 4 + s + 0.1, False, 2.0) for s in (0.25, 0.5, 1.0)}
     given |= {"triples": (6.0, 0.3, 6.5, False, 3.0), "none": (*[np.nan] * 3, False, np.nan)}
-    given["seen alone"] = (np.nan, np.inf, 4.0, False, 2.0)
     given["two layers"] = (5.0, 0.3, 5.2, True, 2.4)
     clones = {name: Saturation(*one) for name, one in given.items()}
     return order.tables_of(times(**planted), clones, bootstraps=bootstraps)
