@@ -99,7 +99,7 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
             found = _inside(path)
             inside = [one for one, reason in found.items() if not reason]
             passed += [f"{one} ({reason})" for one, reason in found.items() if reason]
-            if delta := [*path.rglob("_delta_log")]:
+            if delta := [one.parent for one in found if one.parent.name == "_delta_log"]:
                 _refuse(
                     place,
                     name,

@@ -31,9 +31,8 @@ READ = 2**24  # bytes of a file of sequences: what lies behind them is not read
 ROWS = 2**17  # of a table of them, the same
 SPACED = re.compile(r"(\s*[A-Za-z*.~-](?!\S))+\s*")  # letters with spaces between
 LETTERS = re.compile(r"[A-Za-z*.~-]*")
-REMARK = re.compile(
-    r"[<[({][\w.:+-]*\w[\w.:+-]*[])}>]"
-)  # inside a sequence: a special token, a modification
+# Inside a sequence: a special token, a modification.
+REMARK = re.compile(r"[<[({][\w.:+-]*\w[\w.:+-]*[])}>]")
 # How a vocabulary may spell letters: as they are, in lower case, RNA as DNA, DNA as RNA.
 SPELT = (str.upper, str.lower, lambda row: row.replace("U", "T"), lambda row: row.replace("T", "U"))
 

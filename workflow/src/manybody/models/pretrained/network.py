@@ -299,7 +299,7 @@ class Pretrained(Model):
                         name
                         for name in found["missing_keys"]
                         if not name.endswith("inv_freq")
-                        or ".position_embeddings" in str(whole.tensors)
+                        or any(".position_embeddings" in one for one in whole.tensors)
                     ),
                     *(
                         f"{name} (found shape {[*held]}, expected {[*wanted]})"
@@ -352,18 +352,18 @@ class Pretrained(Model):
                     f"it was trained as (without further heads, such as Medusa's)"
                 )
             output = library.get_output_embeddings()
-            alike = [held for held in library.parameters() if held.shape == output.weight.shape]
+            head = getattr(output, "weight", torch.empty(0))  # a Perceiver has none of its own
             other = next(
                 (
                     name
                     for name, (_, shape, shard) in whole.tensors.items()
                     if name not in known
                     and not OF_LAYER.search(name)
-                    and shape == [*output.weight.shape]
+                    and shape == [*head.shape]
                     and not any(
                         map(
                             safe_open(Path(folder) / shard, "pt").get_tensor(name).float().equal,
-                            alike,
+                            (held for held in library.parameters() if held.shape == head.shape),
                         )
                     )
                 ),
