@@ -1,12 +1,15 @@
-"""The folder in which numba keeps machine code; every module of compiled loops imports it first.
+"""The folder in which numba keeps machine code, and the threads that run its loops.
 
-numba compiles a loop anew when its own file changes, but not when a loop that it calls changes in
-another file. So the folder is named by the digest of all modules of loops, and lies below
-`NUMBA_CACHE_DIR` or beside this package.
+Every module of compiled loops imports this one first. numba compiles a loop anew when its own file
+changes, but not when a loop that it calls changes in another file. So the folder is named by the
+digest of all modules of loops, and lies below `NUMBA_CACHE_DIR` or beside this package.
 """
 
 import hashlib
 import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from numba import config, njit as njit
@@ -18,3 +21,13 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _LOOPS))
 if config.CACHE_DIR or os.access(_PACKAGE, os.W_OK):  # else numba has a folder in the home
     _CACHE = Path(config.CACHE_DIR or _PACKAGE / "__pycache__")
     config.CACHE_DIR = str(_CACHE / f"loops-{_DIGEST.hexdigest()[:16]}")
+
+# Threads are kept: a new one starts on the core that made it, which costs a tenth of a short pass.
+_pool = cache(ThreadPoolExecutor)
+
+
+def each(threads: int, function: Callable, parts: Iterable) -> list:
+    """Results of function(part), in the order of the parts, by so many threads."""
+    if threads == 1:
+        return [function(part) for part in parts]
+    return list(_pool(threads).map(function, parts))

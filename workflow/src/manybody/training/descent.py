@@ -5,25 +5,17 @@ twice, once for the products and once for the direction. Sums are those of chunk
 so that a result is the same for any number of threads.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
+from manybody.io.compiled import each
 from manybody.training import descent_loops as loops
 
 FIRST = 0.3  # length of the first step, whose direction knows of no other number
 ENOUGH = 1e-4  # share of the fall that the slope promises
 SHORTEST = 1e-6  # length of a step that is no longer tried
-
-
-def each(threads: int, function: Callable, parts: Iterable) -> list:
-    """Results of function(part), in the order of the parts, by so many threads."""
-    if threads == 1:
-        return [function(part) for part in parts]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, parts))
 
 
 def minimise(

@@ -7,6 +7,7 @@ docs/science/potts.md, section 5, has what each of its parts is worth.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
@@ -15,9 +16,10 @@ import numpy as np
 
 from manybody.data.pair_model import PairModel, of_pairs
 from manybody.data.vector_loops import LANES
+from manybody.io.compiled import each
 from manybody.io.progress import Progress
 from manybody.training import pair_fit_loops as loops
-from manybody.training.descent import each, minimise
+from manybody.training.descent import minimise
 
 STRENGTH = 0.01  # c_h; c_J is this times (L - 1)(q - 1), or times the weighted number of sequences
 SCALES = ("gremlin", "plmdca")
@@ -298,11 +300,11 @@ class Objective:
         parts, logits = np.empty((family.length, 2)), form.logits(vector)
         gradient[:] = 0
 
-        def run(first: int) -> None:
+        def run(sites: Iterator[int]) -> None:
             couplings, of_couplings = np.zeros((2, rows, width, LANES), kind)
             tables = np.empty((2, len(words.places), width, LANES), kind)
             of_logits = np.empty(family.vocabulary, kind)
-            for site in range(first, family.length, self.threads):
+            for site in sites:
                 form.take(vector, site, couplings.reshape(rows, -1))
                 parts[site] = loops.conditional(
                     family.own[site], family.weights, *words, couplings, means, logits[site],
@@ -310,7 +312,8 @@ class Objective:
                 )  # fmt: skip
                 form.give(of_couplings.reshape(rows, -1), of_logits, site, vector, gradient, lock)
 
-        each(self.threads, run, range(self.threads))
+        # One iterator for all threads: whoever is free takes the next site.
+        each(self.threads, run, [iter(range(family.length))] * self.threads)
         self.loss, penalty = parts.sum(axis=0).tolist()
         self.passes += 1
         return self.loss + penalty

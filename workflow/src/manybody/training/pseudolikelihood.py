@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from manybody.io.compiled import each
 from manybody.training import pair_fit, pseudolikelihood_loops as pseudolikelihood
-from manybody.training.descent import each
 
 HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
 

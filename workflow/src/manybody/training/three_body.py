@@ -30,9 +30,9 @@ from scipy.optimize import minimize
 from scipy.special import stdtrit
 
 from manybody.data.pair_model import PairModel
+from manybody.io.compiled import each
 from manybody.io.progress import Progress
 from manybody.training import three_body_loops as loops
-from manybody.training.descent import each
 from manybody.training.pair_fit import STRENGTH, Family, penalty, solve
 from manybody.training.pseudolikelihood import options
 

@@ -5,14 +5,14 @@ that stay in the first levels of cache. Each group of sequences goes forward and
 nothing is kept for a later backward pass.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manybody.data.vector_loops import LANES
+from manybody.io.compiled import each
 from manybody.models.base import compiled_loss
 from manybody.models.factored.loss_loops import CHUNK, WORK, do_chunks
 
@@ -98,15 +98,9 @@ def all_masked(tokens, attention, values, bias, loss_weights, gradients: bool):
         values, np.ascontiguousarray(values.swapaxes(1, 2)), bias, squares,
         loss, correct, *parts,
     )  # fmt: skip
-    threads = min(torch.get_num_threads(), chunks)
-    edges = [chunks * part // threads for part in range(threads + 1)] if threads else [0, 0]
-    waiting = [
-        _pool(threads - 1).submit(_chunks, edges[part], edges[part + 1], gradients, arrays)
-        for part in range(1, threads)
-    ]
-    _chunks(edges[0], edges[1], gradients, arrays)
-    for one in waiting:
-        one.result()
+    threads = max(1, min(torch.get_num_threads(), chunks))
+    edges = [chunks * part // threads for part in range(threads + 1)]
+    each(threads, lambda part: _chunks(*part, gradients, arrays), pairwise(edges))
     if not gradients:
         return loss.ravel(), correct.ravel(), None
     of_mixing, of_values, of_bias, of_squares = (part.sum(0) for part in parts)
@@ -136,8 +130,3 @@ def _chunks(first: int, last: int, gradients: bool, arrays: tuple) -> None:
         0 if layers == 2 else None,
         0 if layers == 3 else None,
     )  # fmt: skip
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="factored-loops")
