@@ -22,8 +22,7 @@ def jobs(demo):
 
 def fields(template: str, path: str) -> dict[str, str] | None:
     """Wildcards by which a path follows from a template; the default's names hold no slash."""
-    pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
-    found = re.fullmatch(pattern, path)
+    found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template)), path)
     return found and found.groupdict()
 
 

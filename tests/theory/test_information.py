@@ -23,8 +23,7 @@ def mean_of_sites(p):
     """Mean entropy of a site, and of a site given all others."""
     axes = range(p.ndim)
     alone = [entropy(p.sum(axis=tuple(one for one in axes if one != site))) for site in axes]
-    given = [entropy(p) - entropy(p.sum(axis=site)) for site in axes]
-    return np.mean(alone), np.mean(given)
+    return np.mean(alone), np.mean([entropy(p) - entropy(p.sum(axis=site)) for site in axes])
 
 
 @pytest.mark.parametrize(

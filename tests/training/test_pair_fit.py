@@ -1,6 +1,7 @@
 """The fit of a pair model: its objective and slopes by the formula, closed forms, gaps, threads."""
 
 import math
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -104,10 +105,13 @@ def test_enough_heads_are_full_couplings_and_fewer_fit_less():
 
 
 @pytest.mark.long
-def test_a_fit_is_the_same_on_two_threads_and_of_repeats_or_weights():
+def test_a_fit_is_the_same_on_two_threads_in_a_forked_process_and_of_repeats_or_weights():
     tokens, _ = sequences(90)
-    one = pair_fit.fit(tokens, 5)
-    np.testing.assert_array_equal(one.couplings, pair_fit.fit(tokens, 5, threads=2).couplings)
+    one, two = (pair_fit.fit(tokens, 5, threads=threads) for threads in (1, 2))
+    np.testing.assert_array_equal(two.couplings, one.couplings)
+    # A fork has none of the threads that are kept.
+    forked = get_context("fork").Pool(1).apply_async(pair_fit.fit, (tokens, 5), {"threads": 2})
+    np.testing.assert_array_equal(forked.get(60).couplings, one.couplings)
     unique, counts = np.unique(tokens, axis=0, return_counts=True)
     three = pair_fit.fit(unique[::-1], 5, counts[::-1])
     np.testing.assert_array_equal(three.couplings, one.couplings)
