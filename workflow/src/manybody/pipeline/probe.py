@@ -55,7 +55,8 @@ LEAST = 0.5  # seconds of the larger of the two calls of a probe
 # Stages whose sizes are in a file: a corpus, an alignment, somebody else's weights.
 OF_FILES = (
     "collect_corpus", "train_tokenizer", "take_tokenizer", "encode_sequences", "measure_overlap",
-    "measure_ngrams", "read_alignment", "read_series", "fit_families", "use_families",
+    "measure_ngrams", "describe_clones", "read_alignment", "read_series", "fit_families",
+    "use_families",
 )  # fmt: skip
 # Mean share of the proposals of trained models, under the raw energy, that are the token itself and
 # cost nothing: .30 to .59 in the demo's clones.

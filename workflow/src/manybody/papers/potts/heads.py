@@ -171,7 +171,9 @@ def _compared(family: Family, heads: int) -> list[records.Comparison]:
 def draw(tables: style.Tables):
     """Contacts above, held-out losses below; the alignment left, planted couplings right."""
     figure = style.new(2, 4.4)
-    for column, panels, family in zip(figure.subplots(2, 2).T, PANELS, tables.found, strict=True):
+    for column, panels, kind, family in zip(
+        figure.subplots(2, 2).T, PANELS, KINDS, tables.found, strict=True
+    ):
         for axes, panel, names in zip(column, panels, (PARTS, (LOSS,)), strict=True):
             for name in names:
                 found, full = (style.series(tables.drawn, panel, name + end) for end in ("", FULL))
@@ -179,7 +181,7 @@ def draw(tables: style.Tables):
                 axes.plot(found["x"], found["y"], marker="o", label=f"{name}, heads", **looks)
                 style.band(axes, found, LOOKS[name])
                 axes.axhline(full["y"].iloc[0], linestyle="--", label=name + FULL, **looks)
-            axes.set(xscale="log", xlabel="heads", title=f"({panel}) {family.name}")
+            axes.set(xscale="log", xlabel="heads", title=f"({panel}) {kind}: {family.name}")
             style.plain_ticks(axes.xaxis, list(family.by_heads))
             style.legend_below(axes, 2)
         column[0].set(ylim=(0, 1.03), ylabel="share of contacts")
