@@ -9,6 +9,7 @@ import pytest
 from claimed import by_name
 from planted_losses import BERT, BLOCK, STEPS, TARGETS, clone, factored
 
+from manybody import models
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import margin
@@ -227,7 +228,7 @@ def test_claims_about_the_same_runs_are_counted_once():
     ],
 )
 def test_legends_say_the_order_and_what_it_is_worth(description, name):
-    assert labels.generator(description) == name
+    assert models.about(description).generator == name
 
 
 def test_legends_of_clones_say_what_sets_them_apart():

@@ -174,7 +174,7 @@ def test_all_positions_are_masked_equally_often_when_the_last_sequence_gives_few
 
 def test_the_parts_of_a_batch_are_the_batch():
     batch = Batches(50, LENGTH, RECIPE, seed=5).at(3)
-    parts = list(batch.split(3))
+    parts = [batch.part(number, 3) for number in range(3)]
     assert [len(part.rows) for part in parts] == [4, 6, 5]
     assert np.array_equal(np.concatenate([p.sequences for p in parts]), batch.sequences)
     whole = list(zip(batch.sequences[batch.rows], batch.positions.tolist(), strict=True))

@@ -18,6 +18,12 @@ from manybody.io.tensor_files import read_about, read_tensor, write_document
 BLOCK = 2**22  # numbers that are gathered at a time
 
 
+def zero_sum(values: np.ndarray) -> np.ndarray:
+    """Matrices (..., q, q) less the means of their rows and columns."""
+    values = values - values.mean(axis=-1, keepdims=True)
+    return values - values.mean(axis=-2, keepdims=True)
+
+
 @dataclass(frozen=True)
 class PairModel:
     """Fields h (L, q) and couplings J (L, L, q, q), indexed i, j, a, b, in nats.
@@ -87,11 +93,9 @@ class PairModel:
     def zero_sum(self) -> "PairModel":
         """The same distribution in the zero-sum gauge: all rows and columns of each J_ij, and the
         fields of each site, sum to zero."""
-        couplings = self.couplings - self.couplings.mean(axis=-1, keepdims=True)
-        of_site = self.couplings.mean(axis=-1).sum(axis=1)  # (L, q)
-        couplings = couplings - couplings.mean(axis=-2, keepdims=True)
-        fields = self.fields + of_site
-        return PairModel(fields - fields.mean(axis=1, keepdims=True), couplings, self.about)
+        fields = self.fields + self.couplings.mean(axis=-1).sum(axis=1)
+        fields = fields - fields.mean(axis=1, keepdims=True)
+        return PairModel(fields, zero_sum(self.couplings), self.about)
 
     def norms(self, gap: int | None = None) -> np.ndarray:
         """Frobenius norms (L, L) of the couplings in the zero-sum gauge; the colour `gap` counts
@@ -99,9 +103,7 @@ class PairModel:
         kept = np.arange(self.vocabulary) != gap
         norms = np.empty((self.length, self.length), self.couplings.dtype)
         for site, blocks in enumerate(self.couplings):
-            blocks = blocks - blocks.mean(axis=-1, keepdims=True)
-            blocks -= blocks.mean(axis=-2, keepdims=True)
-            norms[site] = np.sqrt((blocks[:, kept][..., kept] ** 2).sum(axis=(1, 2)))
+            norms[site] = np.sqrt((zero_sum(blocks)[:, kept][..., kept] ** 2).sum(axis=(1, 2)))
         return norms
 
     def save(self, path: str | Path) -> None:

@@ -82,14 +82,11 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
     """The model's loss on tokens (N, L), in nats a token, with its error over sequences."""
     import torch
 
-    from manybody.measure.losses import masked_positions
-    from manybody.models.objectives import sequence_sums
+    from manybody.models.objectives import masked_positions, sequence_sums
 
     rows = torch.from_numpy(tokens[:SEQUENCES].astype(np.int64))
-    share = PREDICTIONS / rows.numel()
-    masks = None
-    if share < 1 and not model.about.causal:
-        masks = masked_positions(*rows.shape, share, 0)
+    every = model.about.causal or rows.numel() <= PREDICTIONS
+    masks = None if every else masked_positions(*rows.shape, PREDICTIONS / rows.numel(), 0)
     sums = sequence_sums(model, rows, masks)
     return tables.ratio(sums.loss_sum.numpy(), sums.predictions.numpy())
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from manybody import models
-from manybody.data.pair_model import PairModel, of_pairs
+from manybody.data.pair_model import PairModel, of_pairs, zero_sum
 from manybody.io import parquet
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
@@ -58,8 +58,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
         attention, values = factors(run)
         scores, heads = frobenius(attention, values, gap), len(attention)
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
-    used = run.about.get("recipe", {}).get("subset", len(sequences))
-    used = run.about.get("sequences", used)
+    used = run.about.get("sequences", run.about["recipe"].get("subset", len(sequences)))
     about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=heads)
     about["weighted"] = run.about["recipe"].get("sequence_weights") == "identity"
     if about["weighted"]:
@@ -91,12 +90,6 @@ def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
     model = models.about(run.about["description"])
     checkpoint = run.file(f"step-{run.about['steps'][-1]}.safetensors")
     return model.pair_factors(partial(read_tensor, checkpoint))
-
-
-def zero_sum(values: np.ndarray) -> np.ndarray:
-    """Matrices (..., q, q) less the means of their rows and columns."""
-    values = values - values.mean(axis=-1, keepdims=True)
-    return values - values.mean(axis=-2, keepdims=True)
 
 
 def frobenius(attention: np.ndarray, values: np.ndarray, gap: int | None = None) -> np.ndarray:

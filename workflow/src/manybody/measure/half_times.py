@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from manybody import models
 from manybody.measure.intervals import mean
-from manybody.models import labels
 
 REFERENCES = {"text": "", "unigram": ", unigram draws", "model": ", its own draws"}
 KNOWN = 0.95  # share of the replicates that must have a half-time
@@ -50,7 +50,7 @@ class Spectra:
         self.first = next(iter(runs))
         self.about = runs[self.first][1]
         self.entry = self.about["entry"]
-        self.label = labels.generator(self.about["description"])
+        self.label = models.about(self.about["description"]).generator
         self.short = self.label.partition(",")[0] + REFERENCES[self.entry.get("law", "text")]
 
     @property

@@ -14,7 +14,7 @@ from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import LOSSES
 from manybody.models import stored
-from manybody.models.objectives import choose_masks, sequence_sums
+from manybody.models.objectives import masked_positions, sequence_sums
 
 
 def evaluate(
@@ -74,19 +74,6 @@ def evaluate(
                 if progress is not None:
                     progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
     return pd.concat(rows, ignore_index=True)[LOSSES.schema.names]
-
-
-def masked_positions(
-    sequences: int, length: int, positions: float | str, seed: int
-) -> torch.Tensor | None:
-    """Masked positions (N, m) of N sequences, ascending; None for all L.
-
-    The masks of the first sequences do not depend on the number of all.
-    """
-    if positions == "all":
-        return None
-    _, chosen = choose_masks(sequences, length, positions, torch.Generator().manual_seed(seed))
-    return chosen.view(sequences, -1)
 
 
 def _read(name: str, path: str | Path, count: int | None) -> tuple[torch.Tensor, int]:

@@ -56,6 +56,8 @@ class Model(nn.Module):
     @property
     def feature_size(self) -> int:
         """d, the numbers that the head reads of one copy."""
+        if self.readout is None:
+            return self.vocabulary
         return self.about.feature_size or self.readout[0].shape[1]
 
     @property
@@ -122,16 +124,20 @@ class Model(nn.Module):
         return None
 
     @property
-    def readout(self) -> tuple[Tensor, Tensor | None]:
-        """Weight (|V|, d) and bias (|V|,), or None, of the linear head."""
+    def readout(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight (|V|, d) and bias (|V|,), or None, of the linear head; None where features are
+        logits."""
         return self.output.weight, self.output.bias
 
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
-        return linear(features, *self.readout)
+        readout = self.readout
+        return features if readout is None else linear(features, *readout)
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
+        if self.readout is None:
+            return features.gather(-1, tokens[..., None])[..., 0]
         weight, bias = self.readout
         logits = (features * functional.embedding(tokens, weight)).sum(-1)
         return logits if bias is None else logits + bias[tokens]
@@ -167,6 +173,19 @@ class Model(nn.Module):
     def masked_logits(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits (N, |V|) at `positions`, each in its own copy with only that position masked."""
         return self.head(self.masked_features(tokens, rows, positions))
+
+
+class Conditionals(Model):
+    """A model whose features are its logits. No site's depend on its own token, so that one pass
+    serves all copies of a sequence."""
+
+    readout = None
+
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        return self.features(tokens)[rows, positions]
+
+    def all_masked_features(self, tokens: Tensor) -> Tensor:
+        return self.features(tokens)
 
 
 def named_parts(**parts) -> nn.ModuleDict:

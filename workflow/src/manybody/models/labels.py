@@ -3,11 +3,6 @@
 from manybody import models
 
 
-def generator(description: dict) -> str:
-    """`n = 2, order 3`."""
-    return models.about(description).generator
-
-
 def target(document: dict, rank: bool = False) -> str:
     """A target's label: its generator, and what sets it apart from a clone as in the paper."""
     if document["original"]:
@@ -15,7 +10,7 @@ def target(document: dict, rank: bool = False) -> str:
     if "generator" not in document:
         return document["source"]
     made = document["generator"]
-    text = generator(made["description"])
+    text = models.about(made["description"]).generator
     if rank and "rank" in made["description"]:
         text += f", rank {made['description'].get('rank') or 'full'}"
     if not made["last"]:

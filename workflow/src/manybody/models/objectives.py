@@ -44,6 +44,19 @@ def choose_masks(
     return rows, keys.argsort(dim=1, stable=True)[:, :copies].sort(dim=1).values.flatten()
 
 
+def masked_positions(
+    sequences: int, length: int, positions: float | str, seed: int
+) -> Tensor | None:
+    """Masked positions (N, m) of N sequences, ascending; None for all L.
+
+    The masks of the first sequences do not depend on the number of all.
+    """
+    if positions == "all":
+        return None
+    _, chosen = choose_masks(sequences, length, positions, torch.Generator().manual_seed(seed))
+    return chosen.view(sequences, -1)
+
+
 def masked_loss(
     model: Model,
     tokens: Tensor,

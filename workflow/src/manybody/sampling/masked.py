@@ -43,9 +43,8 @@ class MaskedChains:
         self.rebuild()
 
     def rebuild(self) -> None:
-        chains = torch.arange(len(self.tokens), device=self.tokens.device)
-        every = self.positions.expand(len(chains), -1)
-        self.features, self.scores = self._copies(self.tokens[chains], every)
+        every = self.positions.expand(len(self.tokens), -1)
+        self.features, self.scores = self._copies(self.tokens, every)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         return self._drawn(self.model.head(self.features[chains, positions]), chains, positions)

@@ -5,7 +5,6 @@ own. So samples do not depend on the number of threads, nor those of the first c
 of chains. Probabilities are right to single precision.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from manybody.data.gibbs import begun, in_parts
 from manybody.data.pair_gibbs_loops import LANES, scatter
 from manybody.data.pair_model import PairModel
+from manybody.io.compiled import each
 from manybody.sampling.pair_chains_loops import LOWEST, SIDE, count, move
 
 CHUNK = 1024  # chains that a thread takes at a time: many, as each reads all tables
@@ -104,12 +104,12 @@ def sample(
     model: PairModel,
     count: int,
     sweeps: int,
-    seed: int | np.random.SeedSequence,
+    seed: int,
     threads: int = 1,
     label: str = "chains",
 ) -> np.ndarray:
     """Tokens (count, L) uint8 of independent chains after `sweeps` sweeps from uniform colours."""
-    stream = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    stream = np.random.SeedSequence(seed)
     chains = Chains.begun(count, model.length, model.vocabulary, stream)
     chains.move(Tables.of(model.fields, model.couplings), sweeps, threads, label=label)
     return chains.tokens
@@ -122,11 +122,10 @@ def frequencies(
     tokens (N, L), which count alike or by weights (N,)."""
     colours = np.ascontiguousarray(np.asarray(tokens).T, np.uint8)
     length = len(colours)
-    each = np.ones(len(tokens), np.int32) if weights is None else np.asarray(weights, np.float64)
-    pairs = np.zeros((length * (length - 1) // 2, vocabulary, vocabulary), each.dtype)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: count(colours, each, part, threads, pairs), range(threads)))
-    pairs = pairs / each.sum()
+    counted = np.ones(len(tokens), np.int32) if weights is None else np.asarray(weights, np.float64)
+    pairs = np.zeros((length * (length - 1) // 2, vocabulary, vocabulary), counted.dtype)
+    each(threads, lambda part: count(colours, counted, part, threads, pairs), range(threads))
+    pairs = pairs / counted.sum()
     return np.concatenate([pairs[:1].sum(axis=2), pairs[: length - 1].sum(axis=1)]), pairs
 
 

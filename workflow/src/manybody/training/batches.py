@@ -4,9 +4,7 @@ A run that is stopped and started again, or that is split over processes, theref
 batches, with no generator to save.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -14,7 +12,7 @@ from torch import Tensor
 
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn, torch_seed
-from manybody.models.objectives import choose_masks, copies_per_sequence
+from manybody.models.objectives import choose_masks, copies_per_sequence, masked_positions
 
 
 @dataclass
@@ -29,16 +27,13 @@ class Batch:
     rows: Tensor | None = None
     positions: Tensor | None = None
 
-    def split(self, parts: int) -> Iterator["Batch"]:
-        """Cuts into `parts` runs of whole sequences, since copies of one sequence share work."""
-        edges = [len(self.sequences) * part // parts for part in range(parts + 1)]
-        for start, stop in pairwise(edges):
-            if self.rows is None:
-                yield Batch(self.sequences[start:stop])
-            else:
-                mine = (start <= self.rows) & (self.rows < stop)
-                rows, positions = self.rows[mine] - start, self.positions[mine]
-                yield Batch(self.sequences[start:stop], rows, positions)
+    def part(self, number: int, parts: int) -> "Batch":
+        """One of `parts` runs of whole sequences, since copies of one sequence share work."""
+        start, stop = (len(self.sequences) * edge // parts for edge in (number, number + 1))
+        if self.rows is None:
+            return Batch(self.sequences[start:stop])
+        mine = (start <= self.rows) & (self.rows < stop)
+        return Batch(self.sequences[start:stop], self.rows[mine] - start, self.positions[mine])
 
 
 class Batches:
@@ -154,9 +149,7 @@ def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarra
             "training.validation",
         )
     sequences = np.arange(wanted) * available // wanted
-    masks = recipe.get("validation_masks", recipe["masks"])
-    if recipe["objective"] != "masked" or masks == "all":
+    if recipe["objective"] != "masked":
         return sequences, None
-    draw = torch.Generator().manual_seed(torch_seed(0, "validation masks"))
-    _, positions = choose_masks(wanted, length, masks, draw)
-    return sequences, positions.view(wanted, -1)
+    masks = recipe.get("validation_masks", recipe["masks"])
+    return sequences, masked_positions(wanted, length, masks, torch_seed(0, "validation masks"))

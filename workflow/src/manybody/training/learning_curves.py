@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from manybody.data.gauge import coupling_error, symmetrised
 from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.tree import mean_and_error
 from manybody.io import tables
 from manybody.io.atomic import sha256
 from manybody.io.progress import Progress
@@ -87,8 +88,8 @@ def compute(
         )
         losses = pl.losses(fit.model, test)
         figures = [
-            ("test loss", *_mean(losses)),
-            ("excess loss", *_mean(losses - best)),
+            ("test loss", *mean_and_error(losses)),
+            ("excess loss", *mean_and_error(losses - best)),
             ("training loss", fit.loss, math.nan),
             ("iterations", fit.iterations, math.nan),
         ]
@@ -112,7 +113,7 @@ def compute(
         for one, found in zip(units, pool.map(unit, *zip(*units, strict=True)), strict=True):
             parts[one] = found
             progress.update(units[one])
-    rows = [("optimum", "", 0, len(test), *_mean(best))]
+    rows = [("optimum", "", 0, len(test), *mean_and_error(best))]
     found = [parts[one] for one in sorted(parts)]
     if entry["kind"] == "recovery":
         rows += _summary(pd.concat(found), hamiltonian)
@@ -167,8 +168,4 @@ def _summary(frame: pd.DataFrame, hamiltonian: Hamiltonian) -> list[tuple]:
     for seed, mine in found.groupby("seed"):
         slopes.append(np.polyfit(np.log(mine["x"]), np.log(mine["y"]), 1)[0])
         rows.append(("slope", "", seed, 0.0, slopes[-1], math.nan))
-    return [*rows, ("mean slope", "", 0, 0.0, *_mean(np.array(slopes)))]
-
-
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return [*rows, ("mean slope", "", 0, 0.0, *mean_and_error(np.array(slopes)))]

@@ -187,8 +187,7 @@ class TrainingRun:
     def _step(self) -> None:
         batch = self.batches.at(self.taken)
         if self.accelerator.num_processes > 1:
-            parts = list(batch.split(self.accelerator.num_processes))
-            batch = parts[self.accelerator.process_index]
+            batch = batch.part(self.accelerator.process_index, self.accelerator.num_processes)
         self.pending.append(self.learner.step(self.taken, batch))
         self.taken += 1
 

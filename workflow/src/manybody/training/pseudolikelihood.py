@@ -132,18 +132,20 @@ def fit_heads(
     attention = init_scale[0] * rng.standard_normal((heads, length, length))
     attention[:, np.arange(length), np.arange(length)] = 0.0
     values = init_scale[1] * rng.standard_normal((heads, vocabulary, vocabulary))
-    shapes = [attention.shape, values.shape, (length, vocabulary)][: 3 if fields else 2]
     none = np.zeros((length, vocabulary))
+    ends = np.cumsum([attention.size, values.size])
 
     def model(vector: np.ndarray) -> Heads:
-        return Heads(*split(vector, shapes), *([] if fields else [none]))
+        of_attention, of_values, own = np.split(vector, ends)
+        own = own.reshape(none.shape) if fields else none
+        return Heads(of_attention.reshape(attention.shape), of_values.reshape(values.shape), own)
 
     scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradients = loss_and_gradients(counted, model(vector))
         parts = [gradients.attention, gradients.values, gradients.fields]
-        gradient = np.concatenate([part.ravel() for part in parts[: len(shapes)]])
+        gradient = np.concatenate([part.ravel() for part in parts])[: len(vector)]
         gradient *= scale
         gradient += ridge * vector
         return scale * loss + 0.5 * ridge * (vector @ vector), gradient
@@ -190,10 +192,3 @@ def _pass(
         return total, None
     of_values = of_values.sum(axis=0).transpose(0, 2, 1)
     return total, Heads(of_attention.transpose(1, 0, 2), of_values, of_fields)
-
-
-def split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """Arrays of these shapes from a flat vector, in turn."""
-    ends = np.cumsum([np.prod(shape) for shape in shapes])
-    parts = zip(np.split(vector, ends[:-1]), shapes, strict=True)
-    return [part.reshape(shape) for part, shape in parts]

@@ -15,7 +15,7 @@ from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
 from manybody.io.sequences import Sequences
-from manybody.models.objectives import choose_masks, sequence_sums
+from manybody.models.objectives import masked_positions, sequence_sums
 from manybody.models.pretrained import audit, layout, series
 from manybody.models.pretrained.network import Pretrained, describe
 from manybody.training.run_files import clear, remove_leftovers, write_history
@@ -171,11 +171,8 @@ def _check_text(sequences, tokens: torch.Tensor, special: dict) -> None:
 
 def _tested(network: Pretrained, tokens, step: int) -> dict:
     """The row of the history: the loss at the same positions for each checkpoint."""
-    masks = None
-    if not network.about.causal:
-        generator = torch.Generator().manual_seed(SEED)
-        share = min(1.0, MASKS / tokens.shape[1])
-        masks = choose_masks(*tokens.shape, share, generator)[1].view(len(tokens), -1)
+    share = min(1.0, MASKS / tokens.shape[1])
+    masks = None if network.about.causal else masked_positions(*tokens.shape, share, SEED)
     sums = sequence_sums(network, tokens, masks)
     total = int(sums.predictions.sum())
     each = sums.loss_sum / sums.predictions.clamp(min=1)

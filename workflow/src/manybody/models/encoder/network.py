@@ -15,7 +15,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manybody.models.attention import attend, attend_once
 from manybody.models.base import Model
@@ -53,9 +52,11 @@ class Encoder(Model):
             nn.TransformerEncoderLayer(width, heads, mlp, dropout=0.0, batch_first=True)
             for _ in range(layers)
         )
-        self.hidden = None
-        if head == "mlp":
-            self.hidden = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
+        self.hidden = (
+            nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
+            if head == "mlp"
+            else nn.Identity()
+        )
         self.output = nn.Linear(width, vocabulary)
         accelerate_layers(self)
 
@@ -75,17 +76,16 @@ class Encoder(Model):
         x = self._embed(tokens, mask)
         for layer in self.layers:
             x = layer(x)
-        return self._output_net(x)
+        return self.hidden(x)
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Inputs (N, d) of the last linear map, from the masked row of each copy."""
         self.check_tokens(tokens)
-        copies = tokens[rows].scatter(1, positions[:, None], self.vocabulary)
-        x = functional.embedding(copies, self.embedding.weight) + self.places
+        x = self._embed(tokens[rows].scatter(1, positions[:, None], self.vocabulary), None)
         for layer in self.layers[:-1]:
             x = self._layer(layer, x, x)
         asked = x[torch.arange(len(x), device=x.device), positions]
-        return self._output_net(self._layer(self.layers[-1], x, asked))
+        return self.hidden(self._layer(self.layers[-1], x, asked))
 
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -98,10 +98,6 @@ class Encoder(Model):
             if number < len(self.layers) - 1:
                 x = self._layer(layer, x, x)
         return torch.stack(maps)
-
-    def _output_net(self, x: Tensor) -> Tensor:
-        """The last LayerNorm's output, through the hidden layer of the output net if it has one."""
-        return x if self.hidden is None else self.hidden(x)
 
     def _embed(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         self.check_tokens(tokens)

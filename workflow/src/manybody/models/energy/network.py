@@ -19,17 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from manybody.data.hamiltonian import Hamiltonian, colour_bins, site_tuples
-from manybody.data.vector_loops import add_rows
+from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
-from manybody.models.base import Model, compiled_loss
+from manybody.models.base import Conditionals, compiled_loss
 
 SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form
 GROUP = 8  # sequences that the loops take at a time, so that the products with U run over long rows
-# Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-_SUMS = {"reassoc", "contract", "nsz"}
 
 
-class Energy(Model):
+class Energy(Conditionals):
     """k-body conditionals, k = `order`: 2, 3 or 4.
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
@@ -76,10 +74,6 @@ class Energy(Model):
         return kept if self._in_loops else max(kept, self.size * self.couplings.shape[1])
 
     @property
-    def feature_size(self) -> int:
-        return self.vocabulary
-
-    @property
     def work_size(self) -> int:
         """Numbers a site, whose pass serves its copy: codes of all subsets, and a sum a bin."""
         return max(self.colours.shape[1], 2 * self.size * self.couplings.shape[1])
@@ -100,13 +94,6 @@ class Energy(Model):
         sums = weights.new_zeros(*tokens.shape, self.colours.shape[1])
         return sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
 
-    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
-        """The logits: no site's depend on its own token, so one pass serves all its copies."""
-        return self.all_masked_features(tokens)[rows, positions]
-
-    def all_masked_features(self, tokens: Tensor) -> Tensor:
-        return self.features(tokens)
-
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
         """Compiled, on a CPU."""
         self.check_tokens(tokens)
@@ -119,12 +106,6 @@ class Energy(Model):
         columns = torch.arange(self.length)[:, None].expand_as(self.which)
         weights = spread.index_put((self.which, columns), self.couplings), self.colours
         return compiled_loss(partial(_losses, *given, *(one.detach() for one in weights)), *weights)
-
-    def head(self, features: Tensor) -> Tensor:
-        return features
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        return features.gather(-1, tokens[..., None])[..., 0]
 
 
 def conditionals(hamiltonian: Hamiltonian) -> Energy:
@@ -156,14 +137,14 @@ def _losses(tokens, sites, bins, couplings, colours, shares, gradients: bool):
 # adds to the bin of its colours is the addition of two rows.
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
     """total (n, d) += weights (n, m) @ rows (m, d)."""
     for k in range(len(total)):
         add_rows(total[k], weights[k], rows)
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def add_dots(total, left, right):
     """total (n, m) += left (n, d) @ right (m, d)^T."""
     for k in range(len(left)):
@@ -174,7 +155,7 @@ def add_dots(total, left, right):
             total[k, q] += dot
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def copy_columns(source, first, target, there):
     """The columns of `source` from `first` on into those of `target` from `there` on, as many as
     the narrower has. In a slice's place: what numpy says of shapes takes seconds to compile."""
@@ -184,7 +165,7 @@ def copy_columns(source, first, target, there):
             target[k, there + y] = source[k, first + y]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def fill_bins(tokens, sites, table, couplings, vocabulary, found, own):
     """found (T): the bin of the colours on each tuple of sites (T, k - 1) of tokens (L); own (bins,
     L): the weights added up in each bin."""
@@ -201,7 +182,7 @@ def fill_bins(tokens, sites, table, couplings, vocabulary, found, own):
             own[b, i] += couplings[t, i]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def read_bins(found, own, to_couplings):
     """to_couplings (T, L) += what its bin has for each tuple."""
     for t in range(len(found)):
@@ -210,7 +191,7 @@ def read_bins(found, own, to_couplings):
             to_couplings[t, i] += own[b, i]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=SUMS, nogil=True, cache=True)
 def losses(
     tokens, sites, table, couplings, colours, by_bin, shares, gradients,
     loss, correct, to_couplings, to_colours,

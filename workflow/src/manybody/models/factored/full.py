@@ -5,10 +5,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manybody.data.pair_model import PairModel
-from manybody.models.base import Model
+from manybody.models.base import Conditionals
 
 
-class Full(Model):
+class Full(Conditionals):
     """The conditionals of a Potts model, log P(s_i = a | others) = h_i(a) + sum_j J_ij(a, s_j) + c.
 
     `couplings` (L (L - 1) / 2, |V|, |V|) are the blocks of the pairs i < j, by a, then b; `bias`
@@ -21,11 +21,6 @@ class Full(Model):
         self.couplings = nn.Parameter(torch.zeros(pairs, vocabulary, vocabulary))
         self.bias = nn.Parameter(torch.zeros(length, vocabulary))
 
-    @property
-    def readout(self) -> tuple[Tensor, None]:
-        """The features are the logits."""
-        return torch.eye(self.vocabulary, dtype=self.bias.dtype, device=self.bias.device), None
-
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The sums over all sites that are not masked; a site does not count for itself."""
         self.check_tokens(tokens)
@@ -33,12 +28,6 @@ class Full(Model):
         if mask is not None:
             x = x.masked_fill(mask[..., None], 0.0)
         return torch.einsum("njb,ijab->nia", x, self._blocks()) + self.bias
-
-    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
-        return self.features(tokens)[rows, positions]
-
-    def all_masked_features(self, tokens: Tensor) -> Tensor:
-        return self.features(tokens)
 
     def _blocks(self) -> Tensor:
         first, second = torch.triu_indices(self.length, self.length, 1, device=self.bias.device)

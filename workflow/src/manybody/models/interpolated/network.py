@@ -31,8 +31,7 @@ class Interpolated(Model):
     """
 
     def __init__(self, vocabulary: int, length: int, a: float):
-        super().__init__("interpolated", vocabulary, length)
-        self.description["a"] = a
+        super().__init__("interpolated", vocabulary, length, a=a)
         self.a = a
         self.size = max(vocabulary, length)
         self.scores = nn.Parameter(torch.randn(self.size, self.size) / math.sqrt(length))

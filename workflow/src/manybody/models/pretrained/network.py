@@ -5,7 +5,6 @@ positions that are asked about alone. Logits are those of the tokens that the to
 rows beyond |V|, with which some models are padded, are left out.
 """
 
-import logging
 import re
 from pathlib import Path
 
@@ -66,16 +65,8 @@ class Pretrained(Model):
         return self.length * max(4 * width, rows)
 
     @property
-    def feature_size(self) -> int:
-        return self.output.in_features if self.direct else self.vocabulary
-
-    @property
     def work_size(self) -> int:
         return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
-
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Logits (B, T, |V|): of masked positions, or of the token after each; T <= L if causal."""
-        return self.head(self.features(tokens, mask))
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Inputs of the output layer, (B, T, d), of tokens (B, T) with `mask` hidden."""
@@ -91,17 +82,11 @@ class Pretrained(Model):
         return self._read(tokens)
 
     @property
-    def readout(self) -> tuple[Tensor, Tensor | None]:
+    def readout(self) -> tuple[Tensor, Tensor | None] | None:
+        if not self.direct:
+            return None
         rows, bias = slice(self.vocabulary), self.output.bias
         return self.output.weight[rows], None if bias is None else bias[rows]
-
-    def head(self, features: Tensor) -> Tensor:
-        return super().head(features) if self.direct else features
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        if not self.direct:
-            return features.gather(-1, tokens[..., None])[..., 0]
-        return super().head_rows(features, tokens)
 
     def _read(self, tokens: Tensor) -> Tensor:
         extra = {"use_cache": False} if self.about.causal else {}
@@ -425,7 +410,7 @@ class _quiet:
     """The library's remarks about a checkpoint are not shown: what matters is refused."""
 
     def __enter__(self):
-        self.before = logging.getLogger("transformers").level
+        self.before = transformers.logging.get_verbosity()
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
 

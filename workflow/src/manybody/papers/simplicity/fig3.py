@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from manybody import models
 from manybody.io import tables as files
 from manybody.io.options import Block as Options, key, refers
 from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
@@ -159,7 +160,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
 
 
 def _name(run: Evaluated) -> str:
-    return labels.generator(run.about["description"])
+    return models.about(run.about["description"]).generator
 
 
 def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
@@ -183,7 +184,7 @@ def _losses(panel: str, run: Evaluated, target: str, series: str) -> pd.DataFram
 def _score(one: Chains) -> Curve:
     """Mean score of chains by sweep, and their R-hat."""
     description = one.about["generator"]["description"]
-    named = labels.generator(description), one.about["chain_seed"]
+    named = models.about(description).generator, one.about["chain_seed"]
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
     mixing = style.points(R_HAT, *named, [one.end], [rhat_of(one.trace)])
     looks = {"label": named[0], "color": style.generator_colour(description)}

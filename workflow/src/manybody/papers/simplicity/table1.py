@@ -4,10 +4,10 @@ import textwrap
 
 import pandas as pd
 
+from manybody import models
 from manybody.io.manifest import Manifest
 from manybody.io.options import Seed, key, numbered, refers
 from manybody.io.sequences import Sequences, Symbols
-from manybody.models import labels
 from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 
@@ -61,7 +61,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     beyond = [chain for chain in block.passages if chain >= len(starts)]
     if beyond:
         raise ValueError(f"passages {beyond} are asked for, {clones[0].path} has {len(starts)}")
-    names = [labels.generator(clone.about["generator"]["description"]) for clone in clones]
+    names = [models.about(clone.about["generator"]["description"]).generator for clone in clones]
     ends = [Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens for clone in clones]
     passages = [
         (label, words.decode(tokens[chain].tolist()))

@@ -198,35 +198,16 @@ def ways(parameters: Parameters) -> list[Tensor]:
     return found
 
 
-def table(parameters: Parameters, layer: int, target: int, out: Tensor | None = None) -> Tensor:
+def table(parameters: Parameters, layer: int, target: int) -> Tensor:
     """beta (d, d, d) from `layer` to `target`, indexed [x, y, result]; |V| d^2 (d + 1) / 2 MAC."""
     left, right = parameters.left[layer], parameters.right[target]
     rank = left.shape[1]
-    beta = left.new_empty(rank, rank, rank) if out is None else out
+    beta = left.new_empty(rank, rank, rank)
     for x in range(rank):
         row = (left[:, x:] * left[:, x : x + 1]).T @ right
         beta[x, x:] = row
         beta[x:, x] = row
     return beta
-
-
-def acting_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
-    """The tables to all `targets` as (targets * d * d, d), indexed [(target, result, y), x]:
-    contracted with x they are matrices beta(x, .) that act on y."""
-    rank = parameters.left[layer].shape[1]
-    tables = parameters.left[layer].new_empty(len(targets), rank, rank, rank)
-    for place, target in enumerate(targets):
-        table(parameters, layer, target, tables[place].permute(2, 1, 0))
-    return tables.view(-1, rank)
-
-
-def listing_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
-    """The tables to all `targets` as (d * d, targets * d), indexed [(x, y), (target, result)]."""
-    rank = parameters.left[layer].shape[1]
-    tables = parameters.left[layer].new_empty(rank, rank, len(targets), rank)
-    for place, target in enumerate(targets):
-        table(parameters, layer, target, tables[:, :, place])
-    return tables.view(rank**2, -1)
 
 
 class Square:
@@ -239,8 +220,14 @@ class Square:
         self.targets = range(layer + 1, last)
         self.to_output = table(parameters, layer, last).view(self.rank**2, -1)
         if self.targets:
-            tables = acting_tables if layer == 1 else listing_tables
-            self.between = tables(parameters, layer, self.targets)
+            # [x, y, target, result]; of the first square, as matrices beta(x, .) that act on y:
+            # [(target, result, y), x].
+            tables = torch.stack([table(parameters, layer, to) for to in self.targets], dim=2)
+            self.between = (
+                tables.permute(2, 3, 1, 0).reshape(-1, self.rank)
+                if layer == 1
+                else tables.view(self.rank**2, -1)
+            )
 
     def change(
         self, u: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None

@@ -111,12 +111,6 @@ def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
     return inputs, features
 
 
-def copies_at_once(parameters: Parameters) -> int:
-    weight = parameters.left[0]
-    each = weight.element_size() * parameters.length * parameters.vocabulary
-    return max(1, BATCH[weight.device.type] // each)
-
-
 @torch.no_grad()
 def _copies(
     parameters: Parameters, tokens: Tensor, chains: Tensor, masked: Tensor
@@ -124,7 +118,8 @@ def _copies(
     """The copies of tokens[chains] (m, L), chains ascending, that mask `masked` (m,), some at a
     time: which, and what the squared layers above the first and, last, the masked position read."""
     last, first, sent = parameters.layers - 1, parameters.mixing[0], parameters.right[0]
-    size = copies_at_once(parameters)
+    each = first.element_size() * parameters.length * parameters.vocabulary
+    size = max(1, BATCH[first.device.type] // each)
     for start in range(0, len(chains), size):
         some = slice(start, start + size)
         rows, at = chains[some], masked[some]
