@@ -263,8 +263,7 @@ def test_a_table_that_is_written_as_text_is_refused_with_what_makes_parquet_of_i
     )
     with pytest.raises(SourceError, match=rf"found {name}, a table as \w+; expected") as refused:
         list(text_files([name], "files"))
-    code = str(refused.value).split('python -c "')[1].split('"')[0]
-    exec(code.replace("COLUMN", "story"), {})
+    exec(str(refused.value).split('python -c "')[1].split('"')[0].replace("COLUMN", "story"), {})
     with Progress(0, "bytes", "test") as progress:
         assert list(text.read_rows(Path("texts.parquet"), None, progress)) == ["one", "two"]
 

@@ -37,8 +37,7 @@ def test_a_table_depends_on_its_seed_and_not_on_the_number_of_threads(name, monk
     assert not frame[["x", "y"]].isna().any(axis=None)
     asked = {key: value for key, value in entry.items() if key != "threads"}
     assert about["entry"] == asked
-    threads = {"threads": 16} if "threads" in entry else {}
-    again, same = compute(asked | threads)
+    again, same = compute(asked | ({"threads": 16} if "threads" in entry else {}))
     assert again.equals(frame)
     assert same == about
     if "seed" in entry:

@@ -17,7 +17,7 @@ field on it cancels. Their products depend on each other, and the law of largest
 one of them keeps its mean. No other term has their sites.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from copy import copy
 from itertools import product
 from pathlib import Path
@@ -172,13 +172,6 @@ class CodeLaw:
             found._joint[group] = joint
         return found
 
-    def sub_law(self, orders: Collection[int] | None = None, scale: float = 1.0) -> "CodeLaw":
-        """The law of the terms of these orders, by default all, their couplings times `scale`."""
-        kept = True if orders is None else np.isin(self.orders, list(orders))
-        return CodeLaw(
-            self.sites, scale * np.where(kept, self.couplings, 0.0), self.length, self.vocabulary
-        )
-
     def _present(self) -> list[int]:
         return sorted(set(self.orders[self.couplings != 0].tolist()))
 
@@ -292,8 +285,12 @@ def of(source: dict) -> CodeLaw:
         else coupling_of(given["information"], vocabulary)
         for _, given in terms
     ]
-    law = CodeLaw([sites for sites, _ in terms], couplings, source["length"], vocabulary)
-    return law.sub_law(source.get("keep"), source.get("scale", 1.0))
+    keep, scale = source.get("keep"), source.get("scale", 1.0)
+    couplings = [
+        scale * coupling if keep is None or len(sites) in keep else 0.0
+        for coupling, (sites, _) in zip(couplings, terms, strict=True)
+    ]
+    return CodeLaw([sites for sites, _ in terms], couplings, source["length"], vocabulary)
 
 
 def read_conditionals(path: str | Path) -> CodeLaw:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import softmax
 
 from manybody.data import SPLITS, SourceError, enumeration
 from manybody.data.hamiltonian import Hamiltonian
@@ -58,7 +59,7 @@ class Cut:
 def interactions_kept(logs: np.ndarray, order: int) -> np.ndarray:
     """The distribution of log p's terms (|V|,) * L of at most `order` sites, in zero-sum gauge."""
     basis, low = orthonormal(logs.shape[0]), _low(logs.shape, order)
-    return _normalised(turned(np.where(low, turned(logs, basis) / logs.size, 0.0), basis.T))
+    return softmax(turned(np.where(low, turned(logs, basis) / logs.size, 0.0), basis.T))
 
 
 def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
@@ -69,7 +70,7 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
     """
     basis, low = orthonormal(logs.shape[0]), _low(logs.shape, order)
     low.flat[0] = False  # the constant
-    means = turned(_normalised(logs), basis)[low]
+    means = turned(softmax(logs), basis)[low]
     table = np.zeros(logs.shape)
 
     def spread(values: np.ndarray) -> np.ndarray:
@@ -78,7 +79,7 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
 
     def dual(found: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         logs = spread(found)
-        p, top = _normalised(logs), logs.max()
+        p, top = softmax(logs), logs.max()
         value = top + np.log(np.exp(logs - top).sum()) - found @ means
         return value, turned(p, basis)[low] - means, p
 
@@ -155,11 +156,6 @@ def turned(table: np.ndarray, basis: np.ndarray) -> np.ndarray:
         # The last axis becomes the first, so that after L times all stand as before.
         table = (basis @ table.reshape(-1, len(basis)).T).reshape(table.shape)
     return table
-
-
-def _normalised(logs: np.ndarray) -> np.ndarray:
-    p = np.exp(logs - logs.max())
-    return p / p.sum()
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:

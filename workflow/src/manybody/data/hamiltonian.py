@@ -52,13 +52,9 @@ class Hamiltonian:
         if not 0 < self.beta < np.inf:
             raise ValueError(f"beta: {self.beta}, expected a positive number")
 
-    def variances(self) -> np.ndarray:
-        """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
-        return variances(self.couplings, self.colours)
-
     def shares(self) -> np.ndarray:
         """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
-        weighted = self.variances() * np.arange(1, self.order + 1)
+        weighted = variances(self.couplings, self.colours) * np.arange(1, self.order + 1)
         return weighted / weighted.sum()
 
     def logit_scale(self) -> float:
@@ -209,11 +205,9 @@ def check_distinct(name: str, tensor: np.ndarray) -> None:
 
 def coincident(length: int, order: int) -> np.ndarray:
     """True where at least two of the sites are the same: bool, (L,) * order."""
-    sites = np.indices((length,) * order, sparse=True)
     found = np.zeros((length,) * order, dtype=bool)
-    for a in range(order):
-        for b in range(a):
-            found |= sites[a] == sites[b]
+    for one, other in combinations(np.indices((length,) * order, sparse=True), 2):
+        found |= one == other
     return found
 
 

@@ -30,13 +30,13 @@ class KneserNey:
         if length < order:
             raise ValueError(f"a text of {length} tokens in a row has no run of {order} tokens")
         self.vocabulary, self.order = vocabulary, order
-        grams, counts = counted(numbered(text, vocabulary, order).ravel())
+        grams, counts = np.unique(numbered(text, vocabulary, order), return_counts=True)
         levels = [_Level(grams, counts, vocabulary)]
         for k in range(order - 1, 0, -1):
             # Of each k-gram, how many different (k + 1)-grams end with it.
             if k < order - 1:
-                grams, _ = counted(numbered(text, vocabulary, k + 1).ravel())
-            levels.append(_Level(*counted(grams % vocabulary**k), vocabulary))
+                grams = np.unique(numbered(text, vocabulary, k + 1))
+            levels.append(_Level(*np.unique(grams % vocabulary**k, return_counts=True), vocabulary))
         self._levels = levels[::-1]
 
     def probability(self, windows: np.ndarray) -> np.ndarray:
@@ -56,11 +56,9 @@ class _Level:
         self._vocabulary = vocabulary
         once, twice = (int((counts == number).sum()) for number in (1, 2))
         self._discount = once / (once + 2 * twice) if once else 0.5
-        sums = np.zeros(len(grams) + 1, np.int64)
-        np.cumsum(counts, out=sums[1:])
-        contexts = grams // vocabulary
-        starts = np.append(_firsts(contexts), len(grams))
-        self._arrays = grams, sums, contexts[starts[:-1]], starts
+        sums = np.cumulative_sum(counts, include_initial=True)
+        contexts, starts = np.unique(grams // vocabulary, return_index=True)
+        self._arrays = grams, sums, contexts, np.append(starts, len(grams))
 
     def interpolated(self, keys: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """p_k from p_{k-1}, for k-grams by their keys."""
@@ -85,18 +83,6 @@ def numbered(tokens: np.ndarray, vocabulary: int, order: int) -> np.ndarray:
         keys *= vocabulary
         keys += tokens[..., place : place + count]
     return keys
-
-
-def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Different keys in order, and how often each is there; `keys` are sorted in place."""
-    keys.sort()
-    first = _firsts(keys)
-    return keys[first], np.diff(first, append=len(keys))
-
-
-def _firsts(ordered: np.ndarray) -> np.ndarray:
-    """Places where each value of a sorted array stands first."""
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
 def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from manybody.data import RUN
-from manybody.data.ngrams import counted, looked_up, numbered
+from manybody.data.ngrams import looked_up, numbered
 from manybody.io.sequences import Sequences
 
 PART = 8  # one token in so many may differ in a near-duplicate
@@ -96,7 +96,7 @@ def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarr
         windows = np.lib.stride_tricks.sliding_window_view(tokens, width)
         for low, high in pairwise(edges):
             left = np.flatnonzero(~found)
-            hashes = _hashes(rows[left, low:high])[:, 0]
+            hashes = _hashes(rows[left, low:high], high - low)[:, 0]
             left, ordered = left[np.argsort(hashes)], np.sort(hashes)
             hashed = _hashes(tokens[None, low : len(tokens) - width + high], high - low)[0]
             at = np.flatnonzero(np.isin(hashed, ordered))
@@ -110,9 +110,8 @@ def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarr
     return found[inverse.reshape(-1)]
 
 
-def _hashes(tokens: np.ndarray, width: int | None = None) -> np.ndarray:
-    """A polynomial modulo 2^64 of each `width` tokens (by default all) in a row of each row."""
-    width = width or tokens.shape[1]
+def _hashes(tokens: np.ndarray, width: int) -> np.ndarray:
+    """A polynomial modulo 2^64 of each `width` tokens in a row of each row."""
     count = tokens.shape[1] - width + 1
     hashed = np.zeros((len(tokens), count), np.uint64)
     for start in range(width):
@@ -129,9 +128,7 @@ def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:
         tokens = np.concatenate([rest, train[start : start + rows].reshape(-1)])
         if len(tokens) >= width:
             yield tokens
-            rest = tokens[len(tokens) - width + 1 :]
-        else:
-            rest = tokens
+        rest = tokens[max(len(tokens) - width + 1, 0) :]
 
 
 class Text:
@@ -146,9 +143,11 @@ class Text:
         places within sequences; of the text's first `STREAM` tokens."""
         if order not in self._counts:
             rows = self._train[: max(1, STREAM // self._train.length)]
-            self._counts[order] = counted(numbered(rows, self.vocabulary, order).ravel())
+            self._counts[order] = np.unique(
+                numbered(rows, self.vocabulary, order), return_counts=True
+            )
         known, counts = self._counts[order]
-        grams, found = counted(numbered(tokens, self.vocabulary, order).ravel())
+        grams, found = np.unique(numbered(tokens, self.vocabulary, order), return_counts=True)
         place, there = looked_up(known, grams)
         of_text = np.where(there, counts[place], 0) / counts.sum()
         return float(np.maximum(found / found.sum() - of_text, 0).sum())

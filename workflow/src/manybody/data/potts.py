@@ -52,8 +52,7 @@ def make(
     streams = streams_of(source["seed"], STREAMS)
 
     def draw_split(count: int, split: str, label: str) -> tuple[np.ndarray, np.ndarray]:
-        run = pair_gibbs.sample(model, count, source["sweeps"], streams[split], threads, label)
-        return run.tokens, run.changed
+        return pair_gibbs.sample(model, count, source["sweeps"], streams[split], threads, label)[:2]
 
     made = tested_splits(model, source, name, draw_split, "choose a higher temperature")
     model.save(hamiltonian, about | {"source": name})

@@ -7,7 +7,6 @@ order of the sequences. The file names the digest of their tokens and is refused
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ class Neighbours(NamedTuple):
 def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbours:
     """Exact counts over all pairs of tokens (N, L); the same for any number of threads."""
     from manybody.data.sequence_weights_loops import MOST, STRIDE, labels, scan
+    from manybody.io.compiled import each
 
     rows, length = tokens.shape
     if tokens.size and tokens.max() > MOST:
@@ -44,13 +44,11 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
     allowed = length - least_equal(identity, length)
     counts = np.zeros((threads, rows), np.int64)
     forests = np.tile(np.arange(rows), (threads, 1))
-    with ThreadPoolExecutor(threads) as pool:
-        parts = [
-            pool.submit(scan, words, allowed, part, threads, counts[part], forests[part])
-            for part in range(threads)
-        ]
-        for part in parts:
-            part.result()
+    each(
+        threads,
+        lambda part: scan(words, allowed, part, threads, counts[part], forests[part]),
+        range(threads),
+    )
     return Neighbours(1 + counts.sum(axis=0), labels(forests))
 
 

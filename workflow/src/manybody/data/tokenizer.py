@@ -68,9 +68,8 @@ def save(bpe: Tokenizer, path: str | Path) -> None:
     the library accepts most altered files."""
     text = bpe.to_str(pretty=True) + "\n"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    held = {_beside(path, "sha256"): f"{digest}  {Path(path).name}\n", path: text}
-    for place, content in held.items():
-        write_text(place, content)
+    write_text(_beside(path, "sha256"), f"{digest}  {Path(path).name}\n")
+    write_text(path, text)
 
 
 def encode_split(

@@ -76,8 +76,8 @@ def text_column(values: Sequence[str]):
     import pyarrow as pa
 
     encoded = [value.encode() for value in values]
-    ends = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum([len(value) for value in encoded], out=ends[1:])
+    lengths = [len(value) for value in encoded]
+    ends = np.cumulative_sum(lengths, dtype=np.int32, include_initial=True)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 

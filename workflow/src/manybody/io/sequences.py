@@ -195,10 +195,7 @@ class Sequences:
                 f"expected {rows} lists of length {self.length}",
             )
         # Not `to_numpy`, which imports pandas, a third of a second of each job.
-        kind = values.type.to_pandas_dtype()
-        start = values.offset * np.dtype(kind).itemsize
-        tokens = np.frombuffer(values.buffers()[1], kind, len(values), start)
-        tokens = tokens.reshape(-1, self.length)
+        tokens = np.from_dlpack(values).reshape(-1, self.length)
         if tokens.size and tokens.max() >= self.vocabulary:
             raise Refused(
                 self.path, f"it holds token {tokens.max()}, expected 0 to {self.vocabulary - 1}"
