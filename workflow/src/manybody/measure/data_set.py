@@ -49,8 +49,7 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         tokens = Sequences.open(listed.file(f"{name}.parquet")).tokens
-        width = pa.list_(pa.from_numpy_dtype(tokens.dtype), tokens.shape[1])
-        columns = {"tokens": pa.FixedSizeListArray.from_arrays(tokens.ravel(), type=width)}
+        columns = {"tokens": pa.FixedSizeListArray.from_arrays(tokens.ravel(), tokens.shape[1])}
         if readable:
             columns["text"] = pa.array([words.decode(row) for row in tokens.tolist()])
         with atomic(folder / f"{name}.parquet") as temporary:

@@ -51,10 +51,9 @@ def generate(
     tables = Tables.of(model.fields, model.couplings)
     chains = Chains.begun(count, model.length, model.vocabulary, np.random.SeedSequence(seed))
     chains.move(tables, sweeps, threads, label="new sequences")
-    tokens, parts, done = chains.tokens.copy(), [], 0
+    tokens, parts = chains.tokens.copy(), []
     for after in (2**power for power in range(sweeps.bit_length())):
-        chains.move(tables, after - done, threads)
-        done = after
+        chains.move(tables, max(after // 2, 1), threads)  # as many as there were
         parts += [
             _points("mixing", series, [after], [(chains.tokens == before).mean()])
             for series, before in (("own", tokens), ("other", np.roll(tokens, 1, axis=0)))
@@ -107,13 +106,11 @@ def connected(
     if number == 1:
         return found
     # Centred moments are the connected statistics up to three sites.
-    alone = [found.sum(axis=tuple({*range(number)} - {axis})) for axis in range(number)]
-    if number == 2:
-        return found - np.multiply.outer(*alone)
     alone = [
-        one.reshape(shape)
-        for one, shape in zip(alone, [(-1, 1, 1), (1, -1, 1), (1, 1, -1)], strict=True)
+        found.sum(axis=tuple({*range(number)} - {axis}), keepdims=True) for axis in range(number)
     ]
+    if number == 2:
+        return found - alone[0] * alone[1]
     pairs = sum(found.sum(axis=axis, keepdims=True) * alone[axis] for axis in range(number))
     return found - pairs + 2 * alone[0] * alone[1] * alone[2]
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,13 +33,8 @@ def margin(error: float, runs: float | None = None, deviations: float = ERRORS) 
     Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
     margin: it says nothing of its error.
     """
-    if runs is None:
-        return deviations * error
-    return _student(runs, deviations) * error if runs > 1 else math.inf
-
-
-@cache
-def _student(runs: float, deviations: float) -> float:
     from scipy.special import ndtr, stdtrit
 
-    return float(stdtrit(runs - 1, ndtr(deviations)))
+    if runs is None:
+        return deviations * error
+    return float(stdtrit(runs - 1, ndtr(deviations))) * error if runs > 1 else math.inf

@@ -109,14 +109,11 @@ def columns_of(times: pd.DataFrame) -> dict[str, np.ndarray]:
         "information": np.log(times["information"].to_numpy(float) / REFERENCE),
         "nested": times["nested"].to_numpy(float),
     }
-    cells = times["cell"].to_numpy()
-    rows = [cells == cell for cell in pd.unique(cells)]
+    frame = pd.DataFrame(given)
+    centred = frame - frame.groupby(times["cell"].to_numpy()).transform("mean")
     kept, inside = {}, np.empty((len(times), 0))
     for name, column in given.items():
-        centred = column.copy()
-        for mine in rows:
-            centred[mine] -= centred[mine].mean()
-        tried = np.column_stack([inside, centred])
+        tried = np.column_stack([inside, centred[name]])
         if np.linalg.matrix_rank(tried, tol=1e-6) == tried.shape[1]:
             kept[name], inside = column, tried
     return kept

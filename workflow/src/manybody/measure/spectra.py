@@ -7,7 +7,6 @@ and what the loss needs of each degree.
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
-from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -311,7 +310,10 @@ def anchored_loss(
         raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
     draws.learn_profile()
     degrees, rng = np.arange(size + 1), np.random.default_rng(spawn(seed, "anchored"))
-    kernel = torch.tensor([[_krawtchouk(size, d, h) for h in degrees] for d in degrees]).double()
+    # K_d(h), the sum over sets T of d bits of chi_T where h of the bits are flipped, is the
+    # coefficient of x^d in (1 - x)^h (1 + x)^(size - h).
+    columns = [np.poly(np.where(np.arange(size) < h, 1.0, -1.0)) for h in degrees]
+    kernel = torch.from_numpy(np.stack(columns, axis=1))
     losses = np.empty((targets, size + 1))
     blocks = np.arange(targets) % len(draws.s)
     for number, block in enumerate(blocks):
@@ -334,9 +336,3 @@ def anchored_loss(
             results.append((f"anchored {name}", degree, float(mean[0]), of_blocks.error(mean)))
     table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
     return table.assign(draws=targets, forwards=targets * 2**size, reached=True, state="measured")
-
-
-def _krawtchouk(size: int, degree: int, flipped: int) -> int:
-    """sum_{|T| = degree} of chi_T(m), where `flipped` of the `size` bits of m are flipped."""
-    terms = range(degree + 1)
-    return sum((-1) ** j * comb(flipped, j) * comb(size - flipped, degree - j) for j in terms)

@@ -333,15 +333,11 @@ def _gaussian_flows(
             for title, curves in ((name, found), (f"{name} (13)", exact))
         ]
     exact = closed_form(data, start, times)
-
-    def deviation(path):
-        return np.abs(modes(data, path.a - exact)).max()
-
     for scale in sorted(scales):
         path = flow(data, start, scale * direction, times)
         decaying = flow(data, start, scale * direction, times, decay)
         parts += [
-            rows("deviation", "", [scale], [deviation(path)]),
+            rows("deviation", "", [scale], [np.abs(modes(data, path.a - exact)).max()]),
             rows("norm", f"{scale:g}", times, path.norms),
             rows("norm with decay", f"{scale:g}", times, decaying.norms),
         ]

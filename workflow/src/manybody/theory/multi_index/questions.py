@@ -136,11 +136,10 @@ def tokenise(
             f"another file, or null to train one on the questions",
             "tokenizer",
         )
-    opened.no_padding()
+    opened.enable_padding(pad_id=padding, pad_token=PADDING, length=length)
     opened.enable_truncation(length)
-    ids = _padded([encoding.ids for encoding in opened.encode_batch(texts)], length, padding)
     about = {"from": "file", "file": path.name, "sha256": sha256(path)}
-    return _tokens(ids, opened.get_vocab_size(), about)
+    return _tokens(opened.encode_batch(texts), opened.get_vocab_size(), about)
 
 
 def _opened(path: Path) -> Tokenizer | BertWordPieceTokenizer:
@@ -176,19 +175,15 @@ def _trained(texts: list[str], length: int, vocabulary: int) -> Tokens:
         bpe = load(made)
         digest = sha256(made)
     marker = bpe.token_to_id(MARKER)
+    # One marker at least ends a question.
+    bpe.enable_truncation(length - 1)
+    bpe.enable_padding(pad_id=marker, pad_token=MARKER, length=length)
     encoded = bpe.encode_batch(texts, add_special_tokens=False)
-    rows = [[*encoding.ids[: length - 1], marker] for encoding in encoded]
     about = {"from": "questions", "by": "byte-level BPE, lower case", "sha256": digest}
-    return _tokens(_padded(rows, length, marker), vocabulary, about)
+    return _tokens(encoded, vocabulary, about)
 
 
-def _padded(rows: list[list[int]], length: int, padding: int) -> np.ndarray:
-    ids = np.full((len(rows), length), padding)
-    for row, found in zip(ids, rows, strict=True):
-        row[: len(found)] = found
-    return ids
-
-
-def _tokens(ids: np.ndarray, vocabulary: int, about: dict) -> Tokens:
+def _tokens(encoded: list, vocabulary: int, about: dict) -> Tokens:
+    ids = np.array([encoding.ids for encoding in encoded])
     versions = {"tokenizers": version("tokenizers")}
     return Tokens(ids, {**about, "vocabulary": vocabulary, "versions": versions})
