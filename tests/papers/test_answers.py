@@ -6,6 +6,7 @@ import pytest
 from planted_spectra import spectra
 
 from manybody.papers.simplicity import answers
+from manybody.papers.your_model import spectrum
 
 
 def test_the_additive_share_is_bounded_by_the_end_of_the_interval_of_m_2():
@@ -61,6 +62,6 @@ def test_what_was_not_measured_is_not_said():
     assert answers.growth([still]) == []
     assert answers.growth([spectra(ends={1: 4.0})]) == []
     assert answers.in_words(answers.growth([never])) == []
-    claims = answers.of_models("your-model/spectrum", [spectra(steps=[3000], excess=())])
+    claims = spectrum.claims(spectrum.tables_of([spectra(steps=[3000], excess=())]))
     assert [bool(claim.sentence) for claim in claims] == [True, False, False]
     assert [claim.verdict for claim in claims] == ["yes", "not-run", "not-run"]

@@ -10,6 +10,7 @@ from manybody import models
 from manybody.config.corpora import sized
 from manybody.config.training import Recipe, training_of
 from manybody.io.options import Block, Seed, key, refers
+from manybody.training import kept_steps
 
 INIT_SEED = (
     "Draws the initial weights, which all runs of the model share; each where the run's seed "
@@ -50,8 +51,11 @@ class Model(Block):
         return self.training is not None and self.training.optimizer.name == "lbfgs"
 
     def keeps(self, step: int) -> bool:
-        """True of steps that it keeps checkpoints of; nothing is known of a training elsewhere."""
-        return self.training.keeps(step) if self.training else self.about.read
+        """True of steps that it keeps checkpoints of: none is named of a fit, which keeps its end;
+        nothing is known of a training elsewhere."""
+        if isinstance(self.training, Recipe):
+            return step <= self.training.steps and step in kept_steps(self.training.model_dump())
+        return self.about.read
 
     def problems(self):
         yield from super().problems()

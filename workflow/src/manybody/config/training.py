@@ -22,7 +22,6 @@ from manybody.io.options import (
     nearest_of,
     number,
 )
-from manybody.training import kept_steps
 
 Fraction = number(gt=0, le=1)
 Decay = number(ge=0, lt=1)
@@ -149,10 +148,6 @@ class Recipe(Block):
         if self.warmup >= self.steps:
             yield self.refused("warmup", f"less than the {self.steps} steps", "shorten it")
 
-    def keeps(self, step: int) -> bool:
-        """True if a run with this recipe keeps its weights at `step`."""
-        return step <= self.steps and step in kept_steps(self.model_dump())
-
     def batch_misfits(self, source: str, length: int):
         """Why the copies of a step are not whole sequences of a source of this length."""
         if self.objective != "masked":
@@ -200,10 +195,6 @@ class Fit(Block):
             "one of the two",
         ),
     )
-
-    def keeps(self, step: int) -> bool:
-        """True if the weights at `step` are kept: no step is named, a fit keeps its end."""
-        return False
 
 
 KINDS = {"recipe": Recipe, "fit": Fit}

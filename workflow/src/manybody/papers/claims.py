@@ -177,12 +177,11 @@ def judged(
     verdict = "no" if refuted else "yes" if set(answers) == {"yes"} else "undecided"
     # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
     # one farthest outside among those that say no, or do not say yes.
-    deciding = [
+    deciding = refuted or [
         part
         for part, answer in zip(parts, answers, strict=True)
         if (answer == "yes") == (verdict == "yes")
     ]
-    deciding = refuted if verdict == "no" else deciding
     shown = min(deciding, key=lambda part: part.room())
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
     because = str(shown) if count == 1 else f"{counts}; {shown}"
@@ -240,9 +239,8 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     names = [claim.id for claim in claims]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
-    rows = [[getattr(claim, name) for name in COLUMNS] for claim in claims]
     with atomic(path) as temporary:
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(
+        pd.DataFrame(claims, columns=COLUMNS).to_csv(
             temporary, index=False, float_format="%.7g", lineterminator="\n", na_rep="nan"
         )
 

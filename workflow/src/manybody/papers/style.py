@@ -174,9 +174,8 @@ def generator_colour(description: dict) -> str:
 
 def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
     """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
-    x, y, errors = (np.asarray(values, float) for values in (x, y, errors))
-    seeds = np.broadcast_to(np.asarray(seed), x.shape).astype(str)
-    errors = np.broadcast_to(errors, x.shape)
+    numbers = (np.asarray(values, float) for values in (x, y, errors))
+    x, y, errors, seeds = np.broadcast_arrays(*numbers, np.asarray(seed).astype(str))
     return pd.DataFrame(dict(panel=panel, series=series, seed=seeds, x=x, y=y, y_err=errors))
 
 
@@ -196,19 +195,15 @@ def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
     return drawn[(drawn["panel"] == panel) & (drawn["series"] == name)]
 
 
+@in_house_style
 def save(figure, stem: str | Path) -> None:
     """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date.
 
     Characters that the figure's fonts lack are boxes, of which a sentence tells.
     """
-    import matplotlib.style
-
     stem = Path(stem)
     undated = {"pdf": {"CreationDate": None}, "png": None}
-    with (
-        matplotlib.style.context(["default", RC]),
-        warnings.catch_warnings(record=True) as caught,
-    ):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind, metadata in undated.items():
             with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:

@@ -18,7 +18,7 @@ from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown, take_back
 from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
-from manybody.config.training import Compute
+from manybody.config.training import Compute, Recipe
 from manybody.io.options import PARTS, Block, PartNumber, Reference, key, nested
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
@@ -87,10 +87,12 @@ def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
-        known = papers.figures(paper)
-        asked = [figure for figure in known if named is None or (paper, figure) in named]
-        fields = {figure: _field(paper, figure) for figure in known if figure in asked}
-        fields |= {figure: (Any, None) for figure in known if figure not in asked}
+        fields = {
+            figure: _field(paper, figure)
+            if named is None or (paper, figure) in named
+            else (Any, None)
+            for figure in papers.figures(paper)
+        }
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
         made = create_model(name, __base__=Block, __doc__=title, **fields)
         blocks[paper.replace("-", "_")] = (made, key(title, None, alias=paper))
@@ -300,10 +302,10 @@ def _named(around: tuple[Block, ...], key: str):
 def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[str]:
     model = config.models[name]
     if not model.keeps(step):
-        steps = getattr(model.training, "steps", None)
-        listed = f"models.{name}.training.checkpoints.listed"
-        ends = f"up to {steps}; take others, or list it under {listed}"
-        fix = ends if steps else "which keeps its end only; take last"
+        fix = "which keeps its end only; take last"
+        if isinstance(model.training, Recipe):
+            listed = f"models.{name}.training.checkpoints.listed"
+            fix = f"up to {model.training.steps}; take others, or list it under {listed}"
         yield f"{path}: found {step}; expected checkpoints of {name}, {fix}"
 
 

@@ -17,11 +17,7 @@ def growing(amount: int | Callable) -> Callable:
 
     `amount` is a number, or a function of the wildcards.
     """
-
-    def granted(wildcards, attempt):
-        return attempt * (amount(wildcards) if callable(amount) else amount)
-
-    return granted
+    return lambda wildcards, attempt: attempt * (amount(wildcards) if callable(amount) else amount)
 
 
 class Jobs:

@@ -90,11 +90,9 @@ def by_stage(
 
 def stages(jobs: dict[str, Asked], found: dict[str, Price]) -> pd.DataFrame:
     """A row of `COLUMNS` for each stage in the order of `jobs`, and one of all."""
-    rows = {}
-    for name, job in jobs.items():
-        rows.setdefault(job.rule, []).append((job, *found[name]))
-    rows = [_row(stage, made) for stage, made in rows.items()]
     every = [(job, *found[name]) for name, job in jobs.items()]
+    names = dict.fromkeys(job.rule for job in jobs.values())
+    rows = [_row(stage, [one for one in every if one[0].rule == stage]) for stage in names]
     return pd.DataFrame([*rows, _row("all", every)], columns=COLUMNS)
 
 

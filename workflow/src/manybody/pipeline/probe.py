@@ -31,12 +31,12 @@ from manybody.io import sequences
 from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
 from manybody.measure import spectra, spectrum
-from manybody.measure.losses import masked_positions
 from manybody.measure.maps import mean_maps
 from manybody.models.linear import PRODUCTS
 from manybody.models.objectives import (
     copies_per_sequence,
     masked_loss,
+    masked_positions,
     next_token_loss,
     sequence_sums,
 )
@@ -346,7 +346,11 @@ class Prices:
     def _checkpoints(self, model: str, asked: str | int | list) -> int:
         recipe = self.config["models"][model].get("training", {})
         kept = len(kept_steps(recipe)) if "checkpoints" in recipe else 1
-        return {int: asked, list: len([asked])}.get(type(asked), kept if asked == "all" else 1)
+        if isinstance(asked, list):
+            return len(asked)
+        if isinstance(asked, int):
+            return asked
+        return kept if asked == "all" else 1
 
     def _train_model(self, gpu: bool, source: str, model: str, seed: str) -> float:
         entry, cost = self._model(source, model, gpu)
@@ -384,9 +388,12 @@ class Prices:
 
     def _evaluate_model(self, gpu: bool, evaluation: str, seed: str) -> float:
         entry, clones = self.config["evaluations"][evaluation], self.config["clones"]
-        made = [target.get("clone", target.get("initial")) for target in entry["targets"].values()]
-        given = zip(made, entry["targets"].values(), strict=True)
-        counts = [clones[one]["chains"] if one else target["sequences"] for one, target in given]
+        counts = [
+            target["sequences"]
+            if "split" in target
+            else clones[target.get("clone", target.get("initial"))]["chains"]
+            for target in entry["targets"].values()
+        ]
         _, cost = self._model(entry["source"], entry["model"], gpu)
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
         return checkpoints * sum(counts) * cost("tested", entry["positions"])

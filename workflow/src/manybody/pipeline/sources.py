@@ -112,8 +112,11 @@ class Sources:
 
     def evaluations_with_truth(self) -> list[str]:
         """Names of the evaluations of sources whose conditionals are known."""
-        known = {name for name, one in self.checked.sources.items() if one.conditionals}
-        return [name for name, one in self.checked.evaluations.items() if one.source in known]
+        return [
+            name
+            for name, one in self.checked.evaluations.items()
+            if self.checked.sources[one.source].conditionals
+        ]
 
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""

@@ -81,23 +81,6 @@ def cut(models: Sequence[Spectra], degree: int, words: str) -> list[tuple[str, r
     return found
 
 
-def of_models(id: str, models: Sequence[Spectra]) -> list[records.Claim]:
-    """The claims of models that no paper knows; `id` is that of the figure."""
-    given = {
-        "half-times": (
-            "M_2 comes to half of its end later than M_1",
-            [part for _, part in growth(models)],
-            "the logarithm of the ratio of their half-times is above 0",
-        ),
-        "pairs": (
-            "Pairs of tokens alone miss some of the loss of all orders",
-            [part for _, part in cut(models, 1, "pairs alone")],
-            "their loss is above that of all orders",
-        ),
-    }
-    return claims(id, models, given)
-
-
 def claims(id: str, models: Sequence[Spectra], given: Mapping[str, tuple]) -> list[records.Claim]:
     """Those of a figure, with their sentences. given: as of `all_judged`, half-times and pairs
     first."""

@@ -31,6 +31,7 @@ from manybody.papers.simplicity.staircase import (
     Line,
     Lines,
     Staircase,
+    StaircaseBlock as Block,
     closed,
 )
 
@@ -44,10 +45,6 @@ DOT = dict(marker="o", markersize=3, gid="moved")
 CROSS = dict(marker="x", markersize=4, gid="guide")
 RING = DOT | dict(markersize=7, markerfacecolor="none", color="black", linestyle="")
 GROUND = dict(marker="s", markersize=8, color="0.87", linestyle="")
-
-
-class Block(staircase.StaircaseBlock):
-    """Networks of growing depth on samples of a known Hamiltonian."""
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
@@ -220,7 +217,7 @@ STATEMENTS = {
 
 def claims(tables: style.Tables) -> list[Claim]:
     """The paper's statements on the plateaus, the ends and the order of the layers."""
-    return list(staircase.claims_of("fig2", STATEMENTS, [tables.found]))
+    return staircase.claims_of("fig2", STATEMENTS, [tables.found])
 
 
 @style.in_house_style

@@ -53,7 +53,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
     text = "The paper's literal recipe for J and U gives the staircase of figure 2"
     statement = text, compare, f"lines in the order of interaction; {rules}", "figure 2b"
     sources = [part.found for part in tables.found]
-    return list(staircase.claims_of("fig2_literal", {"staircase": statement}, sources))
+    return staircase.claims_of("fig2_literal", {"staircase": statement}, sources)
 
 
 @style.in_house_style

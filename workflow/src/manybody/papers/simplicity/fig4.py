@@ -101,13 +101,9 @@ def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
     return pd.concat([*(curve[curve["x"] > 0] for curve in curves), between], ignore_index=True)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
-    """The order of learning, and the controls of order against quality and score."""
-    return claims_of(tables, "fig4")
-
-
-def claims_of(tables: Tables, figure: str) -> list[records.Claim]:
-    """The claims of figure 4 or 5 of the paper."""
+def claims(tables: Tables, figure: str = "fig4") -> list[records.Claim]:
+    """The order of learning, and the controls of order against quality and score, of figure 4 or
+    5."""
     id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
     return [
         *learning.claims(figure, tables.paper, scope, f"figure {figure[3:]}"),

@@ -13,7 +13,7 @@ class Block(fig4.Block):
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Those of figure 4 for this student."""
-    return fig4.claims_of(tables, "fig5")
+    return fig4.claims(tables, "fig5")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -16,7 +16,7 @@ from manybody.measure.saturation import SATURATION, later, plateau_end, saturati
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds, unusable
-from manybody.papers.simplicity.students import Evaluated, mean_loss
+from manybody.papers.simplicity.students import Evaluated
 
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
 SIMILAR = 0.02  # relative difference of losses that count as equal
@@ -195,7 +195,9 @@ def similar_losses(
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
         one, two = (tables.select(losses, target, step) for target in (first, second))
-        (loss, _), (other, _) = (mean_loss(sums) for sums in (one, two))
+        (loss, _), (other, _) = (
+            tables.ratio(sums["loss_sum"], sums["predictions"]) for sums in (one, two)
+        )
         error = tables.paired_difference(one, two)[1]
         where = f"{label}, step {step}: relative difference"
         yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)

@@ -1,7 +1,6 @@
 """The order spectrum against exact truth: a network trained on samples of a known Hamiltonian."""
 
 import itertools
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -62,13 +61,6 @@ class Inputs(needed.Inputs):
         )
 
 
-class Found(NamedTuple):
-    """The student; the degrees of the true conditionals in the context, one less than orders."""
-
-    student: Spectra
-    degrees: range
-
-
 def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
     runs = [readings.read_run(run.file())[1] for run in inputs.runs]
@@ -82,7 +74,8 @@ def tables_of(
     pairs: Spectra,
     runs: list[pd.DataFrame],
 ) -> style.Tables:
-    """The tables of these spectra, and of the held-out losses of their runs."""
+    """The tables of these spectra, and of the held-out losses of their runs; what was found are the
+    student and the degrees of the true conditionals in the context, one less than orders."""
     entropy = runs[0]["loss"].iloc[-1]
     degrees = range(1, models.about(truth.about["description"]).order)
     first, short, parts = student.first, student.short, []
@@ -111,7 +104,7 @@ def tables_of(
         style.points("c", short, first, seen["step"], seen["loss"] - entropy),
         style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
-    return style.Tables(style.gathered(parts), Found(student, degrees))
+    return style.Tables(style.gathered(parts), (student, degrees))
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:

@@ -6,7 +6,7 @@ sections 3 and 6)
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -302,16 +302,19 @@ def closed(group: Group, lines: Lines) -> Closed:
 
 def claims_of(
     figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
-) -> Iterator[records.Claim]:
+) -> list[records.Claim]:
     """Records of statements about all sources; not run where losses are not of the same tokens."""
     scope = "; ".join(one.scope for one in sources)
     mixed = next((one for one in sources if len(one.predictions) > 1), None)
-    for name, (text, compare, rule, reference) in statements.items():
-        id = f"simplicity/{figure}/{name}"
-        if mixed:
-            tested = " and ".join(map(str, mixed.predictions))
-            reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-            yield records.not_run(id, text, reason, scope, reference)
-        else:
-            parts = [part for source in sources for part in compare(source)]
-            yield records.judged(id, text, parts, scope, rule, reference=reference)
+    if mixed:
+        tested = " and ".join(map(str, mixed.predictions))
+        reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
+        return [
+            records.not_run(f"simplicity/{figure}/{name}", text, reason, scope, reference)
+            for name, (text, _, _, reference) in statements.items()
+        ]
+    given = {
+        name: (text, [part for source in sources for part in compare(source)], rule, reference)
+        for name, (text, compare, rule, reference) in statements.items()
+    }
+    return records.all_judged(f"simplicity/{figure}", given, scope)

@@ -138,11 +138,6 @@ def read_student(
     return replace(found[0], losses=pd.concat([run.losses for run in found], ignore_index=True))
 
 
-def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
-    """Loss in nats per token and its error, of sums over sequences (`tables.select`)."""
-    return tables.ratio(sums["loss_sum"].to_numpy(float), sums["predictions"].to_numpy(float))
-
-
 DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
 
 
@@ -160,7 +155,7 @@ class Chains(NamedTuple):
     @property
     def label(self) -> str:
         """Its generator's, with the start where that is noise."""
-        name = labels.generator(self.about["generator"]["description"])
+        name = models.about(self.about["generator"]["description"]).generator
         return f"{name}, from noise" if self.about["chain_init"] == "unigram" else name
 
     def settled(self, sweep: int) -> records.Comparison:
@@ -189,7 +184,7 @@ def agreement(
     shown where each lies within its own margin of zero (Student, over chains).
     """
     count = min(one.about["chains"] for one in (text, noise))
-    own = [mean_loss(sums) for sums in losses]
+    own = [tables.ratio(sums["loss_sum"], sums["predictions"]) for sums in losses]
     found = chains.agreement((text.trace, noise.trace), own, sweep, count)
     return [
         records.near(

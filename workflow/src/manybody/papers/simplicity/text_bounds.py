@@ -83,11 +83,11 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
     """The bounds of each order, of the last checkpoints."""
     found = []
     for of_order in runs:
-        sums = []
-        for run in of_order:
-            test, losses = _test(run.targets), stored.read_losses({run.seed: run.file("losses")})
-            sums.append(stored.select(losses, test))
-        about = Manifest.read(run.file("runs"), "model").about
+        sums = [
+            stored.select(stored.read_losses({run.seed: run.file("losses")}), _test(run.targets))
+            for run in of_order
+        ]
+        about = Manifest.read(of_order[-1].file("runs"), "model").about
         found.append(Bound(models.about(about["description"]).order, sums))
     return found
 

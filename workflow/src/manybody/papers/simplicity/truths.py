@@ -26,7 +26,6 @@ from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import comparison, spectra, students
 
-STEPS = [10**power for power in range(7)]
 LETTERS = "abcdefghijklmnop"  # of panels
 LOSSES, TIMED, LEGEND = 2.1, 2.7, 0.4  # inches of a row of losses, of the times, of the legend
 CUT = 0.02  # nats per token from the exact loss on a cut
@@ -391,7 +390,7 @@ def _draw_losses(axes, drawn, panel: str, label: str, steps: list[Step]) -> None
             for height in style.series(drawn, panel, f"{step.label}, {said}")["y"]:
                 axes.axhline(height, color=colour, linestyle=line, linewidth=0.8, zorder=1)
     axes.set(xscale="log", xlabel="training step", title=f"({panel}) {label}")
-    style.plain_ticks(axes.xaxis, STEPS)
+    style.plain_ticks(axes.xaxis, spectra.STEPS[::2])
     style.legend_below(axes, columns=2, handles=handles)
 
 

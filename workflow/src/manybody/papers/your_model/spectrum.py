@@ -73,7 +73,20 @@ def tables_of(found: list[Spectra]) -> Tables:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Claims on bounds and on which order grows first: no paper says anything of the models."""
-    return answers.of_models("your-model/spectrum", [*tables.models.values()])
+    models = [*tables.models.values()]
+    given = {
+        "half-times": (
+            "M_2 comes to half of its end later than M_1",
+            [part for _, part in answers.growth(models)],
+            "the logarithm of the ratio of their half-times is above 0",
+        ),
+        "pairs": (
+            "Pairs of tokens alone miss some of the loss of all orders",
+            [part for _, part in answers.cut(models, 1, "pairs alone")],
+            "their loss is above that of all orders",
+        ),
+    }
+    return answers.claims("your-model/spectrum", models, given)
 
 
 @style.in_house_style
