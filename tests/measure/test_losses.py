@@ -1,6 +1,6 @@
 """Losses of checkpoints against what explicit masking gives."""
 
-from unittest.mock import Mock
+from unittest.mock import MagicMock
 
 import explicit
 import numpy as np
@@ -119,11 +119,11 @@ def test_only_the_first_sequences_are_tested_when_a_number_is_given(tmp_path, se
     assert few["loss_sum"].tolist() == pytest.approx(expected.tolist(), rel=1e-6)
 
 
-def test_progress_counts_every_checkpoint_and_target(tmp_path, sets):
-    progress = Mock()
-    losses.evaluate(finished_run(tmp_path / "run", FACTORED), sets[0], progress=progress)
-    calls = progress.update.call_args_list
-    assert sum(call.args[0] for call in calls) == 4
+def test_progress_counts_every_checkpoint_and_target(tmp_path, sets, monkeypatch):
+    monkeypatch.setattr(losses, "Progress", progress := MagicMock())
+    losses.evaluate(finished_run(tmp_path / "run", FACTORED), sets[0], label="losses")
+    calls = progress().__enter__().update.call_args_list
+    assert progress.mock_calls[0].args == (sum(call.args[0] for call in calls), "sets", "losses")
     assert all(0 < call.kwargs["loss"] < 10 for call in calls)
 
 

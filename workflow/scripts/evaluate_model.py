@@ -4,24 +4,19 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.devices import pick
-from manybody.io.progress import Progress
 from manybody.io.tables import LOSSES, places
 from manybody.measure.losses import evaluate
 
-evaluation, run = snakemake.params.evaluation, snakemake.input.model
-targets = places(evaluation["targets"], snakemake.input.targets)
-steps = len(checkpoint_steps(run)) if evaluation["steps"] == "all" else 1
-with Progress(steps * len(targets), "sets", f"evaluate {snakemake.wildcards.evaluation}") as bar:
-    losses = evaluate(
-        run,
-        targets,
-        evaluation["positions"],
-        evaluation["steps"],
-        device=pick(snakemake.params.device),
-        progress=bar,
-    )
+evaluation = snakemake.params.evaluation
+losses = evaluate(
+    snakemake.input.model,
+    places(evaluation["targets"], snakemake.input.targets),
+    evaluation["positions"],
+    evaluation["steps"],
+    device=pick(snakemake.params.device),
+    label=f"evaluate {snakemake.wildcards.evaluation}",
+)
 LOSSES.write(
     snakemake.output.losses,
     losses,

@@ -4,15 +4,12 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.io.checkpoints import checkpoint_steps
-from manybody.io.progress import Progress
 from manybody.io.tables import CLOCKS
 from manybody.measure.clock import measure
 
 inputs, wildcards = snakemake.input, snakemake.wildcards
-steps = len(checkpoint_steps(inputs.model))
-with Progress(steps, "checkpoints", f"clock {wildcards.model} seed {wildcards.seed}") as bar:
-    found = measure(inputs.model, inputs.test, snakemake.threads, bar)
+label = f"clock {wildcards.model} seed {wildcards.seed}"
+found = measure(inputs.model, inputs.test, snakemake.threads, label)
 CLOCKS.write(
     snakemake.output.clock,
     found,

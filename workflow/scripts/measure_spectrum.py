@@ -9,25 +9,21 @@ job = begin(snakemake)
 
 from manybody.data.tokenizer import decoder
 from manybody.io.devices import pick
-from manybody.io.progress import Progress
 from manybody.io.tables import SPECTRA
-from manybody.measure.spectra import measure, measured
+from manybody.measure.spectra import measure
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
-seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))
-each, unit = entry.get("forwards", 1), "forwards" if "forwards" in entry else "checkpoints"
 parts = output.with_name(f".{output.stem}.parts")
-with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed {seed}") as bar:
-    found, about = measure(
-        inputs.model,
-        inputs.test,
-        entry,
-        parts,
-        job.version.name,
-        device=pick(snakemake.params.device),
-        progress=bar,
-        words=decoder(inputs.words) if inputs.words else None,
-    )
+found, about = measure(
+    inputs.model,
+    inputs.test,
+    entry,
+    parts,
+    job.version.name,
+    device=pick(snakemake.params.device),
+    label=f"spectrum {snakemake.wildcards.spectrum} seed {int(snakemake.wildcards.seed)}",
+    words=decoder(inputs.words) if inputs.words else None,
+)
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
 SPECTRA.write(output, found, about)
 shutil.rmtree(parts)

@@ -22,19 +22,20 @@ from manybody.data.code import CodeLaw, read_conditionals
 from manybody.data.enumeration import numbers
 from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.manifest import Manifest
+from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import CLOCKS
 
 
 def measure(
-    manifest: str | Path, test: str | Path, threads: int = 1, progress=None
+    manifest: str | Path, test: str | Path, threads: int = 1, label: str = ""
 ) -> pd.DataFrame:
     """A row for each checkpoint of a run and term of its law, in the columns of `tables.CLOCKS`.
 
     manifest: that of the run. test: the test split of its source, a code law. Averages are over
     its sequences, or exact over all states where these are no more than the sequences.
-    `progress.update(1)` is called once a checkpoint.
+    Progress is shown under `label`, if one is given.
     """
     from manybody.io.devices import torch_threads
     from manybody.models import stored
@@ -42,13 +43,13 @@ def measure(
     run, law, frames = Manifest.read(manifest, "model"), read_conditionals(test), []
     tokens, weights = contexts(law, Sequences.open(test))
     clock = Clock(law, tokens, weights, models.about(run.about["description"]).causal)
-    with torch_threads(threads):
-        for step in checkpoint_steps(run):
+    steps = checkpoint_steps(run)
+    with torch_threads(threads), Progress(len(steps), "checkpoints", label) as progress:
+        for step in steps:
             frames.append(
                 clock.rows(student_logs(stored.load_model(run, step), tokens)).assign(step=step)
             )
-            if progress is not None:
-                progress.update(1)
+            progress.update(1)
     return pd.concat(frames, ignore_index=True)[CLOCKS.schema.names]
 
 

@@ -10,6 +10,7 @@ import torch
 from manybody.io import checkpoints
 from manybody.io.devices import tensor_cores, torch_threads
 from manybody.io.manifest import Manifest
+from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import LOSSES
@@ -24,8 +25,7 @@ def evaluate(
     steps: str = "all",
     seed: int = 0,
     device: str = "cpu",
-    threads: int = 1,
-    progress=None,
+    label: str = "",
 ) -> pd.DataFrame:
     """Losses of a run's checkpoints on named sets, in the columns of a table of losses.
 
@@ -34,17 +34,21 @@ def evaluate(
     drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
     that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
     Losses are sums over a sequence's predicted tokens, in nats. On one type of CPU their last bits
-    depend on `threads` (torch's) only. `progress.update(1, loss=...)` is called once for each
-    checkpoint and target.
+    depend on the number of threads only, which is 1. Progress is shown under `label`, if one is
+    given.
 
     Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")
-    available = checkpoints.checkpoint_steps(run)
+    asked = checkpoints.checkpoint_steps(run)[0 if steps == "all" else -1 :]
     rows = []
-    with torch_threads(threads), tensor_cores():
-        for step in available if steps == "all" else available[-1:]:
+    with (
+        torch_threads(1),
+        tensor_cores(),
+        Progress(len(asked) * len(sets), "sets", label) as progress,
+    ):
+        for step in asked:
             model = stored.load_model(run, step, device)
             for name, (tokens, vocabulary) in sets.items():
                 if model.about.read and tokens.max() < model.vocabulary:
@@ -71,8 +75,7 @@ def evaluate(
                         }
                     )
                 )
-                if progress is not None:
-                    progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
+                progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
     return pd.concat(rows, ignore_index=True)[LOSSES.schema.names]
 
 

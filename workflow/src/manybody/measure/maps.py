@@ -12,13 +12,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from manybody import models
 from manybody.data.gauge import renormalised
 from manybody.io import checkpoints
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
+from manybody.io.progress import Progress
 from manybody.io.sequences import Sequences
 from manybody.io.tables import MAPS
-from manybody.models import architectures_with, stored
+from manybody.models import stored
 from manybody.models.base import Model
 
 COPIES = 2**21  # numbers in the widest array of the copies that are done together, on a CPU
@@ -30,7 +32,7 @@ def extract(
     steps: str = "last",
     sequences: int | None = None,
     threads: int = 1,
-    progress=None,
+    label: str = "",
 ) -> pd.DataFrame:
     """The maps of a run, in the columns of a table of maps (`tables.MAPS.write`).
 
@@ -40,22 +42,25 @@ def extract(
     (None: all); where there are two layers or more, layer 0 is the mean of the last two maps. The
     interpolation also has `V`, of tokens.
 
-    `steps` is "all" checkpoints or the "last". `progress.update(1)` is called once a checkpoint.
+    `steps` is "all" checkpoints or the "last". Progress is shown under `label`, if one is given.
     Raises `ValueError` for a model without such maps.
     """
     run = Manifest.read(manifest, "model")
-    available = checkpoints.checkpoint_steps(run)
-    frames, tokens = [], None
-    with torch_threads(threads):
-        for step in available if steps == "all" else available[-1:]:
-            model = stored.load_model(run, step)
-            if tokens is None:
-                tokens = _tokens(model, run, validation, sequences)
-            frames += [
-                _rows(matrix, name, step, layer) for name, layer, matrix in _maps(model, tokens)
-            ]
-            if progress is not None:
-                progress.update(1)
+    kind, frames, tokens = models.about(run.about["description"]).maps, [], None
+    if kind is None:
+        raise ValueError(
+            f"{run.path}: no maps are known of the architecture "
+            f"{run.about['description']['architecture']!r}; take a run of one of "
+            f"{', '.join(models.architectures_with('maps'))}"
+        )
+    if kind != "fixed":
+        tokens = torch.from_numpy(Sequences.open(validation)[:sequences].astype(np.int64))
+    asked = checkpoints.checkpoint_steps(run)[0 if steps == "all" else -1 :]
+    with torch_threads(threads), Progress(len(asked), "checkpoints", label) as progress:
+        for step in asked:
+            maps = _maps(stored.load_model(run, step), tokens)
+            frames += [_rows(matrix, name, step, layer) for name, layer, matrix in maps]
+            progress.update(1)
     return pd.concat(frames, ignore_index=True)[MAPS.schema.names]
 
 
@@ -87,19 +92,6 @@ def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarra
         if len(maps) > 1:
             found.append(("attention", 0, maps[-2:].mean(0)))
     return found + [(*key, matrix.detach().double().numpy()) for *key, matrix in fixed]
-
-
-def _tokens(model: Model, run: Manifest, validation, count: int | None) -> Tensor | None:
-    """The sequences to average over; None where maps do not depend on them."""
-    if model.about.maps is None:
-        raise ValueError(
-            f"{run.path}: no maps are known of the architecture "
-            f"{model.description['architecture']!r}; take a run of one of "
-            f"{', '.join(architectures_with('maps'))}"
-        )
-    if model.about.maps == "fixed":
-        return None
-    return torch.from_numpy(Sequences.open(validation)[:count].astype(np.int64))
 
 
 def _rows(matrix: np.ndarray, name: str, step: int, layer: int) -> pd.DataFrame:

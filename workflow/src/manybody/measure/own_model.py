@@ -15,7 +15,6 @@ from manybody.io.atomic import read_json, to_json
 from manybody.io.code_digest import code_digest
 from manybody.io.devices import pick
 from manybody.io.lease import lease
-from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import SPECTRA
@@ -88,22 +87,18 @@ def measured(
         }
         kept = work / "spectra.parquet"
         if not kept.is_file():
-            cost = sum(map(len, spectra.measured(run, "all"))) * forwards
-            with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
-                SPECTRA.write(
-                    kept,
-                    *spectra.measure(
-                        run,
-                        sequences,
-                        entry,
-                        work / "draws",
-                        job,
-                        device,
-                        progress,
-                        torch.get_num_threads(),
-                        tokenizer.decoder(work / "text.json"),
-                    ),
-                )
+            found = spectra.measure(
+                run,
+                sequences,
+                entry,
+                work / "draws",
+                job,
+                device,
+                f"spectrum of {whole.name}",
+                torch.get_num_threads(),
+                tokenizer.decoder(work / "text.json"),
+            )
+            SPECTRA.write(kept, *found)
         table, about = SPECTRA.read(kept)
         if (table["state"][table["quantity"] == "M"] == "no spectrum yet").all():
             raise Refusal(

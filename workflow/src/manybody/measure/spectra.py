@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 from manybody.io import checkpoints, tables
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
+from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
 from manybody.io.sequences import Sequences
@@ -37,7 +38,7 @@ def measure(
     parts: str | Path,
     job: str,
     device: str = "cpu",
-    progress=None,
+    label: str = "",
     threads: int = 1,
     words: Callable[[list[int]], str] | None = None,
 ) -> tuple[pd.DataFrame, dict]:
@@ -52,8 +53,8 @@ def measure(
     their state is `suspect`.
 
     parts: a folder that keeps the draws, for the caller to remove once the spectra are written; a
-    `job` of this very name goes on from them. progress.update(n) counts forward passes, and those
-    of a checkpoint that it did not need.
+    `job` of this very name goes on from them. Progress, shown under `label` if one is given, counts
+    forward passes, and those of a checkpoint that it did not need.
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])
@@ -67,7 +68,9 @@ def measure(
     tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
     parts.mkdir(parents=True, exist_ok=True)
     found, variance, drawn = {}, 0.0, entry["kind"] == "draws"
-    with torch_threads(threads):
+    count = (len(steps) + len(suspects)) * entry.get("forwards", 1)
+    unit = "forwards" if drawn else "checkpoints"
+    with torch_threads(threads), Progress(count, unit, label) as progress:
         for step in [steps[-1], *steps[:-1], *suspects]:
             try:
                 model = stored.load_model(run, step, device)
@@ -90,7 +93,7 @@ def measure(
                 found[step]["state"] = "suspect"
             if drawn and not variance:
                 variance = float(table["value"][table["quantity"] == "Var g"].iloc[0])
-            if progress is not None and not drawn:
+            if not drawn:
                 progress.update(1)
             del model  # one in memory at a time
     every = pd.concat([found[step] for step in sorted(found)], ignore_index=True)
@@ -156,8 +159,7 @@ class _Kept:
 
     def update(self, done: int, before: bool = False) -> None:
         self.done += done
-        if self.progress is not None:
-            self.progress.update(done, before=before)
+        self.progress.update(done, before=before)
 
 
 def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
