@@ -65,8 +65,8 @@ __all__ = [
 @checked
 def read_sequences(path: str | Path) -> Sequences:
     """Sequences in the Parquet file `path`, of the pipeline or of `write_sequences`: `.tokens` (N,
-    L), `.vocabulary` |V|, `.length` L, and `.about`, what made them. `sequences[:10]` reads the
-    first ten alone.
+    L), which cannot be written to, `.vocabulary` |V|, `.length` L, and `.about`, what made them.
+    `sequences[:10]` reads the first ten alone.
 
     Raises `Refusal`, which names the file, if it is missing, damaged or holds something else.
 

@@ -23,12 +23,15 @@ if config.CACHE_DIR or os.access(_PACKAGE, os.W_OK):  # else numba has a folder 
     config.CACHE_DIR = str(_CACHE / f"loops-{_DIGEST.hexdigest()[:16]}")
 
 # Threads are kept: a new one starts on the core that made it, which costs a tenth of a short pass.
-# A process that was forked has none of its parent's, so that the pool is one of a process.
-_pool = cache(lambda threads, process: ThreadPoolExecutor(threads))
+_pool = cache(ThreadPoolExecutor)
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has none of its parent's threads
 
 
 def each(threads: int, function: Callable, parts: Iterable) -> list:
-    """Results of function(part), in the order of the parts, by so many threads."""
+    """Results of function(part), in the order of the parts, by so many threads.
+
+    The function does not call `each`, for whose threads it would wait for ever.
+    """
     if threads == 1:
         return [function(part) for part in parts]
-    return list(_pool(threads, os.getpid()).map(function, parts))
+    return list(_pool(threads).map(function, parts))

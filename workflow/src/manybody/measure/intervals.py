@@ -33,8 +33,8 @@ def margin(error: float, runs: float | None = None, deviations: float = ERRORS) 
     Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
     margin: it says nothing of its error.
     """
-    from scipy.special import ndtr, stdtrit
-
     if runs is None:
         return deviations * error
+    from scipy.special import ndtr, stdtrit
+
     return float(stdtrit(runs - 1, ndtr(deviations))) * error if runs > 1 else math.inf

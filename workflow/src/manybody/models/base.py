@@ -56,8 +56,6 @@ class Model(nn.Module):
     @property
     def feature_size(self) -> int:
         """d, the numbers that the head reads of one copy."""
-        if self.readout is None:
-            return self.vocabulary
         return self.about.feature_size or self.readout[0].shape[1]
 
     @property
@@ -180,6 +178,10 @@ class Conditionals(Model):
     serves all copies of a sequence."""
 
     readout = None
+
+    @property
+    def feature_size(self) -> int:
+        return self.vocabulary
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         return self.features(tokens)[rows, positions]

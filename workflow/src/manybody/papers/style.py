@@ -174,8 +174,9 @@ def generator_colour(description: dict) -> str:
 
 def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
     """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
-    numbers = (np.asarray(values, float) for values in (x, y, errors))
-    x, y, errors, seeds = np.broadcast_arrays(*numbers, np.asarray(seed).astype(str))
+    x, y, errors = (np.asarray(values, float) for values in (x, y, errors))
+    seeds = np.broadcast_to(np.asarray(seed), x.shape).astype(str)
+    errors = np.broadcast_to(errors, x.shape)
     return pd.DataFrame(dict(panel=panel, series=series, seed=seeds, x=x, y=y, y_err=errors))
 
 

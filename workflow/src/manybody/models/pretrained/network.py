@@ -65,6 +65,10 @@ class Pretrained(Model):
         return self.length * max(4 * width, rows)
 
     @property
+    def feature_size(self) -> int:
+        return self.output.in_features if self.direct else self.vocabulary
+
+    @property
     def work_size(self) -> int:
         return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
 

@@ -220,13 +220,13 @@ class Square:
         self.targets = range(layer + 1, last)
         self.to_output = table(parameters, layer, last).view(self.rank**2, -1)
         if self.targets:
-            # [x, y, target, result]; of the first square, as matrices beta(x, .) that act on y:
+            # [(x, y), (target, result)]; of the first square, as matrices beta(x, .) that act on y:
             # [(target, result, y), x].
-            tables = torch.stack([table(parameters, layer, to) for to in self.targets], dim=2)
+            tables = (table(parameters, layer, target) for target in self.targets)
             self.between = (
-                tables.permute(2, 3, 1, 0).reshape(-1, self.rank)
+                torch.stack([one.permute(2, 1, 0) for one in tables]).view(-1, self.rank)
                 if layer == 1
-                else tables.view(self.rank**2, -1)
+                else torch.stack([*tables], dim=2).view(self.rank**2, -1)
             )
 
     def change(
