@@ -79,7 +79,7 @@ def draw(tables: Tables):
         xlim=(0, None),
         title=tables.student.scope,
     )
-    style.legend_below(axes, 2)
+    style.legend_below(axes, 3 if len(tables.series) > 4 else 2)
     return figure
 
 
