@@ -16,7 +16,7 @@ SIZES = dict(vocabulary=VOCABULARY, length=LENGTH, layers=2, heads=2, width=8, m
 
 
 def built(architecture, **sizes):
-    torch.manual_seed(2)
+    torch.manual_seed(0)
     return models.build({"architecture": architecture, **SIZES, **sizes}).eval()
 
 

@@ -33,9 +33,8 @@ def evaluate(
     sequences; None for all). A masked model is asked for `positions`, "all" L of them or a share
     drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
     that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
-    Losses are sums over a sequence's predicted tokens, in nats. One thread makes
-    them, so that on one type of CPU they have the same bits. Progress is shown under `label`, if
-    one is given.
+    Losses are sums over a sequence's predicted tokens, in nats. One thread computes them, so that
+    on one type of CPU they have the same bits. Progress is shown under `label`, if one is given.
 
     Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
     """

@@ -134,9 +134,10 @@ class Model(nn.Module):
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
-        if self.readout is None:
+        readout = self.readout
+        if readout is None:
             return features.gather(-1, tokens[..., None])[..., 0]
-        weight, bias = self.readout
+        weight, bias = readout
         logits = (features * functional.embedding(tokens, weight)).sum(-1)
         return logits if bias is None else logits + bias[tokens]
 
