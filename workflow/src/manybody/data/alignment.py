@@ -2,15 +2,15 @@
 one sequence a line.
 
 The gap is a colour, number 0. Letters that stand for several residues, and the `*` of stop codons,
-become gaps and are counted; any other letter is refused. What is passed over is said in the log and
-in the card, `card.md` beside the sequences. Sequences are weighted by how many are similar
-(`reweighting`) and cut into three splits: by clusters of similar sequences, so that what is held
-out has no near copy among the training sequences, or at random.
+become gaps and are counted; any other letter is refused. What is passed over is said in the card,
+`card.md` beside the sequences. Sequences are weighted by how many are similar (`sequence_weights`)
+and cut into three splits: by clusters of similar sequences, so that what is held out has no near
+copy among the training sequences, or at random.
 """
 
 import gzip
 import io
-import logging
+import itertools
 import math
 import re
 import zlib
@@ -34,8 +34,6 @@ from manybody.data import (
 )
 from manybody.io import sequences
 from manybody.io.atomic import sha256
-
-log = logging.getLogger(__name__)
 
 GAP = 0
 GAPS = "-.~_"
@@ -149,9 +147,7 @@ def make(
 ) -> list[str]:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
     the training sequences; returns sentences on what was read and what was passed over.
-
-    `SourceError` names what cannot be read; nothing is written then.
-    """
+    `SourceError` names what cannot be read; nothing is written then."""
     path = Path(source["file"]).expanduser()
     _, tokens, about = load(
         path,
@@ -162,7 +158,7 @@ def make(
     )
     empty = np.flatnonzero((tokens == GAP).all(axis=0)) + 1
     if len(empty):
-        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
+        shown = ", ".join(map(str, empty[:5])) + ", ..." * (len(empty) > 5)
         raise SourceError(
             f"{path}: {len(empty)} of {tokens.shape[1]} columns hold gaps only, and nothing can be "
             f"learnt there: column {shown}. Delete them from the alignment (for example with "
@@ -180,9 +176,8 @@ def make(
     about["said"].append(
         f"{len(train)} are for training and count as {each.sum():.1f} (`identity`)"
     )
-    vocabulary = len(about["alphabet"])
-    for key in SPLITS:
-        sequences.write(out[key], tokens[parts[key]], vocabulary, {**about, "split": key})
+    for key, part in parts.items():
+        sequences.write(out[key], tokens[part], len(about["alphabet"]), {**about, "split": key})
     sequence_weights.write(weights_file, each, out["train"], about)
     return about["said"]
 
@@ -193,11 +188,8 @@ def make(
 def load(
     path: Path, form: str, kind: str, confirmed: bool = False, record: str | None = None
 ) -> tuple[list[str], np.ndarray, dict]:
-    """Names (N) and tokens (N, L) of all records of a file, and their document: alphabet, file and
-    its sha256, where columns are in the reference record, and sentences on what was read.
-
-    kind: an alphabet; confirmed: as of `encode`; record: the reference, the first by default.
-    """
+    """Names (N) and tokens (N, L) of all records of a file, and their document. kind: an alphabet;
+    confirmed: as of `encode`; record: the reference, the first by default."""
     stays = Unchanged([path])
     names, letters, said = records(path, form)
     digest = sha256(path)
@@ -224,9 +216,7 @@ def load(
 def format_of(path: Path) -> str:
     """The format of a file by how it begins. FASTA is A3M where it says so (`#A3M#`), or has
     lower-case letters without which all rows are of one length, or more than with them.
-
-    `SourceError` for a file that is no alignment, or of a format that has to be converted.
-    """
+    `SourceError` for a file that is no alignment, or has to be converted."""
     text = read_text(path).replace("\0", "")
     looks = looks_like(text)
     read = parsed(text, looks if looks in EXPECTED else "fasta", path)
@@ -249,8 +239,10 @@ def alphabet_of(path: Path, form: str) -> str:
     fits = [kind for kind, share in shares.items() if share >= EXPLAINED]
     if not fits:
         raise SourceError(f"{path}: {_no_alphabet(shares)}")
-    if len(fits) == 1 or bases["U"]:
-        return "rna" if bases["U"] and "rna" in fits else fits[0]
+    if len(fits) == 1:
+        return fits[0]
+    if bases["U"]:
+        return "rna"
     raise SourceError(
         f"{path}: alphabet: its letters, {listed(bases)}, are those of {', '.join(fits)}; say "
         "which it is: give `alphabet: protein`, `alphabet: dna` or `alphabet: rna` (T is read as U)"
@@ -269,10 +261,8 @@ def listed(counts: dict[str, int]) -> str:
 
 
 def read(path: Path, form: str) -> tuple[list[str], list[str]]:
-    """Names and aligned letters of the records of a file, gzipped or not.
-
-    `SourceError` if it has fewer than two, or their lengths differ.
-    """
+    """Names and aligned letters of the records of a file, gzipped or not; `SourceError` for fewer
+    than two, or uneven ones."""
     names, letters, _ = records(path, form)
     return names, columns(letters, form)
 
@@ -368,11 +358,9 @@ def reference(
     path: Path, names: list[str], letters: list[str], form: str, name: str | None
 ) -> tuple[str, str, list[int | None], str]:
     """Name and aligned letters (L) of one record, the first by default, the number of its residue
-    in each column, None at gaps, and how they are numbered in words.
-
-    Residues count from 1, or as the end of the name says (`X/24-140`) where it has that many, and
-    in A3M with the insertions, which are no columns. `SourceError` for a name that is not there.
-    """
+    in each column, None at gaps, and how they are numbered in words: from 1, or as the end of the
+    name says (`X/24-140`) where it has that many, and in A3M with the insertions, which are no
+    columns. `SourceError` for a name that is not there."""
     name = names[0] if name is None else name
     if name not in names:
         near = get_close_matches(name, names, 1)
@@ -382,13 +370,12 @@ def reference(
             + (f"did you mean {near[0]}?" if near else f"the first is {names[0]}")
         )
     row = letters[names.index(name)]
-    residues = [place for place, letter in enumerate(row) if letter not in GAPS]
-    first, step, numbered = _counts_from(name, len(residues))
-    number = {place: first + step * count for count, place in enumerate(residues)}
-    kept = [place for place, letter in enumerate(row) if columns([letter], form)[0]]
-    aligned = "".join(row[place] for place in kept)
+    first, step, numbered = _counts_from(name, len(row) - sum(map(row.count, GAPS)))
+    number = itertools.count(first, step)
+    numbers = [None if letter in GAPS else next(number) for letter in row]
+    kept = columns(list(row), form)  # '' for an insertion
     several = f"; the first of {names.count(name)} records of that name" * (names.count(name) > 1)
-    return name, aligned, [number.get(place) for place in kept], numbered + several
+    return name, "".join(kept), list(itertools.compress(numbers, kept)), numbered + several
 
 
 def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
@@ -416,24 +403,26 @@ def _refuse_marks(path: Path, tokens: np.ndarray) -> None:
 
 
 def _doubtful_columns(rows: list[str], form: str) -> list[str]:
-    """Sentences on columns that look like inserts of A2M or CDD, where these are read as columns,
-    and on dots that may stand for the residues of the first record, as MEGA writes them."""
+    """Sentences on columns that look like inserts of A2M or CDD, and on dots that may stand for the
+    residues of the first record, as MEGA writes them."""
     every = ["".join(letters) for letters in zip(*rows, strict=True)]
-    looks = [
-        re.fullmatch(r"[a-z]*\.[a-z.]*|(?=.*-)-*[a-z][a-z-]*", letters) is not None
-        for letters in every
-    ]
-    first = [*looks, True].index(True) + 1
+    insert = re.compile(r"[a-z]*\.[a-z.]*|(?=.*-)-*[a-z][a-z-]*")
+    looks = [place for place, letters in enumerate(every, 1) if insert.fullmatch(letters)]
     dots = sum(letters.count(".") for letters in every if letters[0].isupper())
-    return [
-        f"dots where the first record has a residue: {dots}, read as gaps, as '-' is; if they mean "
-        "the same residue, write it out in the program that made the file"
-    ] * bool(dots and "." not in rows[0] and any("-" in row for row in rows)) + [
-        f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and gaps alone, "
-        "as the inserts of A2M and CDD, and are read as columns; if they are inserts, delete them, "
-        "or, where their gaps are dots, give the format a3m, of FASTA files alone (esl-reformat "
-        "a2m makes one)"
-    ] * (form != "a3m" and any(looks) and any(row != row.lower() for row in rows))
+    said = []
+    if dots and "." not in rows[0] and any("-" in row for row in rows):
+        said.append(
+            f"dots where the first record has a residue: {dots}, read as gaps, as '-' is; if they "
+            "mean the same residue, write it out in the program that made the file"
+        )
+    if looks and form != "a3m" and any(row != row.lower() for row in rows):
+        said.append(
+            f"{len(looks)} columns, the first of them {looks[0]}, hold lower-case letters and gaps "
+            "alone, as the inserts of A2M and CDD, and are read as columns; if they are inserts, "
+            "delete them, or, where their gaps are dots, give the format a3m, of FASTA files alone "
+            "(esl-reformat a2m makes one)"
+        )
+    return said
 
 
 def read_text(path: Path) -> str:
@@ -481,10 +470,7 @@ def looks_like(text: str) -> str | None:
 
 def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     """Names and letters, those of an A3M with the insertions, of rows of any lengths. Dashes of any
-    kind are gaps.
-
-    `SourceError` where the text of the file `path` begins as another format.
-    """
+    kind are gaps. `SourceError` where the text of the file `path` begins as another format."""
     text = DASHED.sub(lambda line: line[0].translate(DASHES), text.strip(BLANK)) + "\n"
     looks = looks_like(text)
     if looks != ("fasta" if form == "a3m" else form):
@@ -498,19 +484,19 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
         # before the first record, or lose names.
         flush = re.sub(r"^[ \t]+(?=>)", "", text, flags=re.MULTILINE)
         parsed = SimpleFastaParser(io.StringIO(REMARKS.sub(r"\1", flush)))
-        named = ((title.split() or ["without a name"], row.split()) for title, row in parsed)
-        return [(words[0], "".join(pieces)) for words, pieces in named]
+        return [
+            ((title.split() or ["without a name"])[0], "".join(row.split()))
+            for title, row in parsed
+        ]
     if looks == "lines":
         return [(f"line-{number}", row) for number, row in enumerate(text.split(), 1)]
     return _blocks(text, looks, path)
 
 
 def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
-    """Records of a file in which each line has a name and letters, in one block or in several.
-
-    A name that comes twice in one block, which ends with an empty line or one of marks of
-    conservation, is that of two records.
-    """
+    """Records of a file in which each line has a name and letters, in one block or in several. A
+    name that comes twice in a block, which ends with an empty line or marks of conservation, is
+    that of two records."""
     parts = [
         part
         for part in re.split(r"(?m)^(?://|# STOCKHOLM).*$", text)
@@ -545,11 +531,9 @@ def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
 def encode(
     path: Path, names: list[str], rows: list[str], kind: str, confirmed: bool = False
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Tokens (N, L) uint8, and how many of which letters were ambiguous and became gaps.
-
-    confirmed: whether rows of A, C, G and T are proteins, if `kind` says so. `SourceError` names
-    record and column of a letter that the alphabet does not know, and the alphabet that fits.
-    """
+    """Tokens (N, L) uint8, and how many of which letters were ambiguous and became gaps. confirmed:
+    whether rows of A, C, G and T are proteins, if `kind` says so. `SourceError` names record and
+    column of a letter that the alphabet does not know, and the alphabet that fits."""
     length = len(rows[0])
     raw = _bytes(rows)
     tokens = _colours(kind)[raw].reshape(-1, length)
@@ -577,17 +561,18 @@ def encode(
 
 
 def likely(rows: Sequence[str], kind: str, confirmed: bool = False) -> str:
-    """The alphabet that explains more of the letters than `kind`, ambiguous ones included, or that
-    of nucleic acids where they are read as proteins; `kind` if it fits. confirmed: as of `encode`.
-    """
+    """The alphabet that explains more of the letters than `kind`, or that of nucleic acids where
+    they are read as proteins; `kind` if it fits. confirmed: as of `encode`."""
     raw = _bytes(rows)
     shares, bases = _explained(raw)
     nucleic = bases.total() >= BASES * max(_residues(raw).sum(), 1) and shares["rna"] >= EXPLAINED
-    best = max(shares, key=shares.get)
     if nucleic:
         best = "rna" if bases["U"] > bases["T"] else "dna"
-    sure = kind != "protein" or (confirmed and not bases["U"])
-    return kind if (sure if nucleic else shares[best] <= shares[kind]) else best
+        fits = kind != "protein" or (confirmed and not bases["U"])
+    else:
+        best = max(shares, key=shares.get)
+        fits = shares[best] <= shares[kind]
+    return kind if fits else best
 
 
 def _fitting(rows: Sequence[str], kind: str, confirmed: bool) -> str:
@@ -611,13 +596,13 @@ def _fitting(rows: Sequence[str], kind: str, confirmed: bool) -> str:
 def _bytes(rows: Sequence[str]) -> np.ndarray:
     """The letters of all rows in upper case, a byte each; 0 is no letter of any alphabet."""
     joined = re.sub(r"[^\x00-\x7f]", "\0", "".join(rows))
-    return np.frombuffer(joined.upper().encode("ascii"), np.uint8)
+    return np.frombuffer(joined.upper().encode(), np.uint8)
 
 
 def _residues(raw: np.ndarray) -> np.ndarray:
     """Counts of each byte, gaps left out."""
     counts = np.bincount(raw, minlength=256)
-    counts[[ord(letter) for letter in GAPS]] = 0
+    counts[list(GAPS.encode())] = 0
     return counts
 
 
@@ -641,14 +626,14 @@ def _no_alphabet(shares: dict[str, float]) -> str:
 
 
 def _colours(kind: str) -> np.ndarray:
-    """The colour of each byte, upper case or lower."""
+    """The colour of each byte, letters in upper case."""
     alphabet, colours = ALPHABETS[kind], np.full(256, UNKNOWN, np.uint8)
-    numbers = {letter: number for number, letter in enumerate(alphabet["residues"], 1)}
-    numbers |= dict.fromkeys(alphabet["ambiguous"], AMBIGUOUS)
-    numbers |= {letter: numbers[same] for letter, same in alphabet["read_as"].items()}
-    for letter, number in numbers.items():
-        colours[[ord(letter), ord(letter.lower())]] = number
-    colours[[ord(letter) for letter in GAPS]] = GAP
+    for number, letter in enumerate(alphabet["residues"], 1):
+        colours[ord(letter)] = number
+    for letter, same in alphabet["read_as"].items():
+        colours[ord(letter)] = colours[ord(same)]
+    colours[list(alphabet["ambiguous"].encode())] = AMBIGUOUS
+    colours[list(GAPS.encode())] = GAP
     return colours
 
 
@@ -660,9 +645,8 @@ def split(
 ) -> tuple[dict, int | None]:
     """The rows of each split, ascending, and the number of clusters (None for a random split).
 
-    By clusters, whole clusters in random order fill the test split and then the validation split
-    as long as they fit. All others, large ones among them, are for training. labels: the cluster
-    (N,) of each of tokens (N, L), where it is known.
+    Clusters in random order fill the test split and then the validation split as long as they fit.
+    All others are for training. labels: the cluster (N,) of each of tokens (N, L), where known.
     """
     wanted = {
         key: max(2, round(source["split"][key] * len(tokens))) for key in ("test", "validation")

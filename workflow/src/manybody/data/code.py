@@ -7,14 +7,13 @@ y = 0 and -1 / (q - 1) otherwise:
 
 For q = 2, g(y_e) is the product of the spins of e, and t_e = tanh J_e. The terms are linearly
 independent, and so are their y: a sequence is drawn by drawing each y_e, solving for x and adding
-a random vector of the kernel. Terms are refused unless every vector of at most k sites in their
-span lies in the span of those of at most k sites. The law of the terms of order k and less is then
-that of largest entropy with the marginals of p on k sites, and its conditionals are the best of
-order k.
+a random vector of the kernel. Every vector of at most k sites in the span of the terms has to lie
+in that of those of at most k sites. The law of the terms of order k and less is then that of
+largest entropy with the marginals of p on k sites, and its conditionals are the best of order k.
 
 Nested terms, a set of spins and the same with one spin more, would give that spin a mean, which a
-field on it cancels. Their products depend on each other, and the law of largest entropy that has
-one of them keeps its mean. No other term has their sites.
+field on it cancels. The law of largest entropy that has one of them keeps its mean. No other term
+has their sites.
 """
 
 from collections.abc import Sequence
@@ -36,11 +35,9 @@ SPAN = 2**16  # combinations of terms that share sites, at most
 
 
 class CodeLaw:
-    """The law of terms `sites` with couplings J (m,), of L = `length` symbols 0 ... q - 1.
-
-    A coupling of 0 is a term that the law does not have. `SourceError` names terms that depend on
-    each other, or that make an interaction of lower order.
-    """
+    """The law of terms `sites` with couplings J (m,), 0 for a term that it does not have, of
+    L = `length` symbols 0 ... q - 1. `SourceError` names terms that depend on each other, or that
+    make an interaction of lower order."""
 
     def __init__(
         self,
@@ -51,8 +48,9 @@ class CodeLaw:
     ):
         self.sites = [tuple(sorted(term)) for term in sites]
         self.couplings = np.array(couplings, float)
-        self.orders = np.array([len(term) for term in self.sites])
+        self.orders = np.array(list(map(len, self.sites)))
         self.length, self.vocabulary = length, vocabulary
+        self._free = (length - len(self.sites)) * np.log(vocabulary)  # entropy of given sums
         self._forms = np.zeros((len(self.sites), length), int)
         for form, term in zip(self._forms, self.sites, strict=True):
             form[list(term)] = 1
@@ -63,7 +61,7 @@ class CodeLaw:
             for outer, large in enumerate(self.sites)
             if vocabulary == 2 and len(large) == len(small) + 1 and set(small) < set(large)
         ]
-        paired = [term for pair in self.nested for term in pair]
+        paired = sum(self.nested, ())
         self._check(paired)
         alone = [(term,) for term in range(len(self.sites)) if term not in paired]
         # The joint distribution of the y of terms that depend on each other, (q,) or (2, 2).
@@ -75,20 +73,18 @@ class CodeLaw:
         found = np.empty(len(self.sites))
         for group, joint in self._joint.items():
             sums = np.indices(joint.shape).reshape(len(group), -1)
-            found[list(group)] = self._g(sums) @ joint.ravel()
+            found[list(group)] = _g(sums, self.vocabulary) @ joint.ravel()
         return found
 
     def means_in(self, tokens: np.ndarray) -> np.ndarray:
         """The means (m,) of g(y_e) over sequences (N, L), whatever drew them."""
-        return self._g(np.asarray(tokens, int) @ self._forms.T % self.vocabulary).mean(axis=0)
+        sums = np.asarray(tokens, int) @ self._forms.T % self.vocabulary
+        return _g(sums, self.vocabulary).mean(axis=0)
 
     @property
     def entropy(self) -> float:
         """Entropy of a sequence, in nats."""
-        return float(
-            (self.length - len(self.sites)) * np.log(self.vocabulary)
-            - sum((joint * np.log(joint)).sum() for joint in self._joint.values())
-        )
+        return float(self._free - sum((p * np.log(p)).sum() for p in self._joint.values()))
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
         """Sequences (count, L) uint8, drawn exactly."""
@@ -105,9 +101,8 @@ class CodeLaw:
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x), in nats, of tokens (N, L): (N,)."""
         sums = np.asarray(tokens, int) @ self._forms.T % self.vocabulary
-        free = (self.length - len(self.sites)) * np.log(self.vocabulary)
         logs = [np.log(joint)[tuple(sums[:, group].T)] for group, joint in self._joint.items()]
-        return sum(logs, np.full(len(tokens), -free))
+        return sum(logs, np.full(len(tokens), -self._free))
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_i = a | rest), in nats: (N, L) to (N, L, q)."""
@@ -116,14 +111,10 @@ class CodeLaw:
         for group, joint in self._joint.items():
             forms = self._forms[list(group)]
             sites = np.flatnonzero(forms.any(axis=0))
-            changes = symbols - tokens[:, sites, None]
-            sums = tokens @ forms.T
-            # The sums of each term of the group for each symbol at each of its sites.
-            moved = [
-                (own[:, None, None] + form[sites, None] * changes) % self.vocabulary
-                for own, form in zip(sums.T, forms, strict=True)
-            ]
-            logits[:, sites] += np.log(joint)[tuple(moved)]
+            sums = (forms @ tokens.T)[:, :, None, None]
+            # To the sums of each term of the group for each symbol at each of its sites.
+            changes = forms[:, None, sites, None] * (symbols - tokens[:, sites, None])
+            logits[:, sites] += np.log(joint)[*((sums + changes) % self.vocabulary)]
         return log_softmax(logits, axis=2)
 
     def site_losses(self, other: "CodeLaw") -> np.ndarray:
@@ -132,7 +123,7 @@ class CodeLaw:
         found = np.empty(self.length)
         for site in range(self.length):
             touched = [group for group in self._joint if self._forms[list(group), site].any()]
-            near = [term for group in touched for term in group]
+            near = sum(touched, ())
             # A sequence for each value of the sums that the site is in.
             values = list(product(range(self.vocabulary), repeat=len(near)))
             sums = np.zeros((len(values), len(self.sites)), int)
@@ -173,18 +164,15 @@ class CodeLaw:
         return found
 
     def _present(self) -> list[int]:
-        return sorted(set(self.orders[self.couplings != 0].tolist()))
+        return np.unique(self.orders[self.couplings != 0]).tolist()
 
     def _gains(self, order: int) -> np.ndarray:
         below, with_it = self.kept(self.orders < order), self.kept(self.orders <= order)
         return self.site_losses(below) - self.site_losses(with_it)
 
-    def _g(self, sums: np.ndarray) -> np.ndarray:
-        return np.where(sums == 0, 1.0, -1 / (self.vocabulary - 1))
-
     def _distribution(self, group: tuple[int, ...]) -> np.ndarray:
         """Probabilities (q,) of the y of a term, or (2, 2) of two nested ones with their field."""
-        g, couplings = self._g(np.arange(self.vocabulary)), self.couplings[list(group)]
+        g, couplings = _g(np.arange(self.vocabulary), self.vocabulary), self.couplings[list(group)]
         logits = couplings[0] * g
         if len(group) == 2:
             apart, together = couplings[0] - couplings[1], couplings.sum()
@@ -224,7 +212,7 @@ class CodeLaw:
             table = (table - np.outer(factors, table[row])) % q
         return np.array(pivots, int), table[:, : self.length], table[:, self.length :]
 
-    def _check(self, paired: list[int]) -> None:
+    def _check(self, paired: Sequence[int]) -> None:
         """`SourceError` unless nested terms are alone on their sites, and no combination of the
         others has fewer sites than one of the terms that it is made of."""
         for pair in self.nested:
@@ -258,10 +246,14 @@ class CodeLaw:
             )
 
 
+def _g(sums: np.ndarray, vocabulary: int) -> np.ndarray:
+    return np.where(sums == 0, 1.0, -1 / (vocabulary - 1))
+
+
 def coupling_of(information: float, vocabulary: int = 2) -> float:
     """J > 0 of a term that shares no sites and tells `information` c_e, in nats, of each of them:
     c_e = ln q - H(y_e), below ln q."""
-    g = np.append(1.0, np.full(vocabulary - 1, -1 / (vocabulary - 1)))
+    g = _g(np.arange(vocabulary), vocabulary)
 
     def off(coupling: float) -> float:
         p = softmax(coupling * g)
@@ -273,23 +265,19 @@ def coupling_of(information: float, vocabulary: int = 2) -> float:
 def of(source: dict) -> CodeLaw:
     """The law of a source, its entry in the config, without the terms that it leaves out."""
     terms = [(term["sites"], term) for term in source.get("terms") or []]
-    first = 1 + max((site for sites, _ in terms for site in sites), default=-1)
+    first = 1 + max((max(sites) for sites, _ in terms), default=-1)
     for group in source.get("groups") or []:
         for _ in range(group["count"]):
             terms.append((range(first, first + group["order"]), group))
             first += group["order"]
     vocabulary = source.get("vocabulary", 2)
-    couplings = [
-        given["coupling"]
-        if given.get("coupling") is not None
-        else coupling_of(given["information"], vocabulary)
-        for _, given in terms
-    ]
     keep, scale = source.get("keep"), source.get("scale", 1.0)
-    couplings = [
-        scale * coupling if keep is None or len(sites) in keep else 0.0
-        for coupling, (sites, _) in zip(couplings, terms, strict=True)
-    ]
+    couplings = []
+    for sites, given in terms:
+        coupling = given.get("coupling")
+        if coupling is None:
+            coupling = coupling_of(given["information"], vocabulary)
+        couplings.append(scale * coupling if keep is None or len(sites) in keep else 0.0)
     return CodeLaw([sites for sites, _ in terms], couplings, source["length"], vocabulary)
 
 
@@ -300,12 +288,9 @@ def read_conditionals(path: str | Path) -> CodeLaw:
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
-    """Writes the splits of the source called `name`.
-
-    The document of a split has the `law`, its terms and couplings; its exact `losses`, the
-    `entropy` in nats a sequence and the best loss of a `masked` token in nats, each with the error
-    0; and by order the `information` c_k and `connected` I_k.
-    """
+    """Writes the splits of the source called `name`. Their document has the `law`, its terms and
+    couplings; its exact `losses`, the `entropy` in nats a sequence and the best loss of a `masked`
+    token in nats, each with the error 0; and by order `information` c_k and `connected` I_k."""
     law, streams = of(source), streams_of(source["seed"], SPLITS)
     about = dict(
         source=name,

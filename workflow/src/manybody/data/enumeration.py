@@ -1,11 +1,11 @@
 """The Boltzmann distribution of a small system in full, and a test of samples against it.
 
 All |V|^L energies come from a recursion over sites: the last site with colour a adds to the others
-an interaction of one order less, k J_{L ...} U_{a ...}. Each state takes a few operations.
+an interaction of one order less, k J_{L ...} U_{a ...}.
 """
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, softmax
 
 from manybody.data.hamiltonian import Hamiltonian
 
@@ -19,31 +19,25 @@ def energies(hamiltonian: Hamiltonian) -> np.ndarray:
 
 def probabilities(hamiltonian: Hamiltonian) -> np.ndarray:
     """p(s) of all states in lexicographic order: (|V|^L,)."""
-    logs = energies(hamiltonian)
-    logs *= -hamiltonian.beta
-    logs -= logs.max()
-    np.exp(logs, out=logs)
-    logs /= logs.sum()
-    return logs
+    return softmax(-hamiltonian.beta * energies(hamiltonian))
 
 
 def numbers(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     """Places of tokens (N, L) in the lexicographic order of all states: (N,)."""
-    return tokens @ vocabulary ** np.arange(tokens.shape[1] - 1, -1, -1)
+    return np.ravel_multi_index(tokens.T, (vocabulary,) * tokens.shape[1])
 
 
 def chi_square(probabilities: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """Pearson's test that states of the given numbers (N,) are drawn from `probabilities`
-    (states,).
+    """Pearson's test that states of numbers `found` (N,) are drawn from `probabilities` (states,).
 
     A state that is expected `EXPECTED` times is a cell of its own; the others are joined, in the
     order of their probability, into cells that expect about as many. Returns `chi_square`, its
-    degrees of `freedom`, the probability `chance` that exact samples have a larger chi_square, and
-    `distance`, the total variation between sample and distribution over the cells.
+    `freedom`, the probability `chance` that exact samples have a larger one, and `distance`, the
+    total variation between sample and distribution over the cells.
     """
     expected = len(found) * probabilities
     order = np.argsort(-probabilities, kind="stable")
-    heavy = int((expected >= EXPECTED).sum())
+    heavy = np.count_nonzero(expected >= EXPECTED)
     light = expected[order[heavy:]].cumsum() // EXPECTED
     if len(light):
         # States that are left over are too few for a cell and join the one before.

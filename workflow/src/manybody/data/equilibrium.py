@@ -1,10 +1,9 @@
 """Tests that chains have reached the Boltzmann distribution, not stayed near where they started.
 
-A sample of trapped chains can obey every conditional: each chain is in equilibrium within its
-valley of H, and only the weights of the valleys are wrong. The cross entropy of the true
-conditionals, which looks at one site at a time, cannot show that. Two tests can: a comparison with
-the distribution itself, where all states can be counted; otherwise, a comparison of chains from
-uniform colours with chains from the deepest valley.
+Trapped chains can obey every conditional: each is in equilibrium within its valley of H, and only
+the weights of the valleys are wrong. The cross entropy of the true conditionals, which looks at one
+site at a time, cannot show that. A comparison with the distribution itself can, where all states
+can be counted; otherwise, one of chains from uniform colours and from the deepest valley.
 """
 
 import math
@@ -33,9 +32,9 @@ def measure(
     distribution.
 
     Where all states can be counted: `method` exact and what `enumeration.chi_square` returns, of
-    the samples together with `CHECKED` more chains. Else `method` starts, and `hot` and `cold`:
-    mean beta H and mean Hamming distance of `CHECKED` chains from uniform colours and from the
-    lowest energy that was found, each with its standard error.
+    the samples and `CHECKED` more chains. Else `method` starts, and `hot` and `cold`: mean beta H
+    and mean Hamming distance of `CHECKED` chains from uniform colours and from the lowest energy
+    found, with standard errors.
     """
     hot, cooled, cold, colours = stream.spawn(4)
     chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")
@@ -60,10 +59,8 @@ def effort(model: Hamiltonian) -> tuple[int, Callable[[], object]]:
 
 
 def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
-    """`SourceError` if what `measure` found is not that of the Boltzmann distribution.
-
-    `warmer` says which key gives a higher temperature, as part of a sentence.
-    """
+    """`SourceError` if what `measure` found is not that of the Boltzmann distribution; `warmer` as
+    of `many_body.refuse_unequal`."""
     if found["method"] == "exact":
         if found["chance"] >= 2 * ndtr(-ERRORS):
             return
@@ -75,13 +72,14 @@ def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
     else:
         hot, cold = found["hot"], found["cold"]
         names = {"energy": "beta H", "hamming": "the Hamming distance of two samples"}
-        far = [
-            f"{words} is {hot[key]:.4f} from uniform starts and {cold[key]:.4f} from the lowest "
-            f"energy that cooling found (standard error "
-            f"{math.hypot(hot[f'{key}_se'], cold[f'{key}_se']):.2g})"
-            for key, words in names.items()
-            if abs(hot[key] - cold[key]) > ERRORS * math.hypot(hot[f"{key}_se"], cold[f"{key}_se"])
-        ]
+        far = []
+        for key, words in names.items():
+            error = math.hypot(hot[f"{key}_se"], cold[f"{key}_se"])
+            if abs(hot[key] - cold[key]) > ERRORS * error:
+                far.append(
+                    f"{words} is {hot[key]:.4f} from uniform starts and {cold[key]:.4f} from the "
+                    f"lowest energy that cooling found (standard error {error:.2g})"
+                )
         if not far:
             return
         apart = f"the mean of {' and of '.join(far)}, expected equal within {ERRORS:.0f} of these"
@@ -97,9 +95,8 @@ def hamming(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     """Share of sites at which two of the sequences (N, L) differ, averaged over all pairs, and its
     standard error: that of a U-statistic, by each sequence's mean distance to the others."""
     count, length = tokens.shape
-    rows = vocabulary * np.arange(length)
-    shown = np.bincount((tokens + rows).ravel(), minlength=vocabulary * length)
-    equal = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
+    shown = tokens + vocabulary * np.arange(length)  # a number for each colour at each site
+    equal = (np.bincount(shown.ravel())[shown] - 1).sum(axis=1) / (length * (count - 1))
     return float(1 - equal.mean()), float(2 * equal.std(ddof=1) / math.sqrt(count))
 
 
@@ -121,11 +118,9 @@ def _lowest(
     colours: np.random.SeedSequence,
     threads: int,
 ) -> np.ndarray:
-    """Tokens (CHECKED, L): for each chain the state of lowest energy that cooling finds.
-
-    If U treats all colours equally, they are renamed at random for each chain. H has this symmetry,
-    and starts that break it would favour one of several valleys that are equal.
-    """
+    """Tokens (CHECKED, L): for each chain the state of lowest energy that cooling finds. Where U
+    treats all colours equally they are renamed at random for each chain, as starts that break this
+    symmetry would favour one of several equal valleys."""
     tokens = None
     for step, numbers in enumerate(stream.spawn(COOLINGS)):
         colder = Hamiltonian(model.couplings, model.colours, model.beta * 2.0**step)
@@ -138,14 +133,10 @@ def _lowest(
 
 
 def _colours_are_equal(colours: np.ndarray) -> bool:
-    """True if U (|V|,) * k stays the same under every renaming of the colours.
-
-    An exchange of two colours and a cycle of all generate every renaming.
-    """
-    count = len(colours)
-    exchanged, turned = np.arange(count), np.roll(np.arange(count), 1)
-    exchanged[:2] = 1, 0
+    """True if U (|V|,) * k stays the same under every renaming of the colours: those are generated
+    by an exchange of two and a cycle of all."""
+    own = range(len(colours))
+    renamings = [1, 0, *own[2:]], np.roll(own, 1)
     return all(
-        np.array_equal(colours[np.ix_(*[names] * colours.ndim)], colours)
-        for names in (exchanged, turned)
+        np.array_equal(colours[np.ix_(*[names] * colours.ndim)], colours) for names in renamings
     )

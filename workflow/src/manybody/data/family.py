@@ -1,10 +1,10 @@
-"""A family: an alignment of which the columns and the sequences with too many gaps are left out.
-
-Its format and alphabet are read from the file where they are not given. The document of a family
-says which columns of the file its sites are, and where these are in the reference record.
+"""A family: an alignment without the columns and the sequences that have too many gaps, whose
+document says which columns of the file its sites are, and where in the reference record.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,8 @@ FEW, ENOUGH = 1.0, 5.0
 @dataclass(frozen=True)
 class Family:
     """N sequences of L sites: names and tokens (N, L), their weights and clusters (N,) at the
-    identity of the document `about`, and the document `whole` of all columns of the file.
-
-    `structure` is the file's own consensus structure, a sign a column of the file, None without.
-    """
+    identity of the document `about`, the document `whole` of all columns of the file, and the
+    file's consensus structure, a sign a column, if it has one."""
 
     names: list[str]
     tokens: np.ndarray
@@ -58,8 +56,7 @@ def read(
 
     Left out are first the sequences that have residues in less than a share `coverage` of the
     columns in which the reference record has one, then the columns in which less than a share
-    `occupancy` of the others have one. `SourceError` says what cannot be read, or that nothing is
-    left.
+    `occupancy` of the others have one. `SourceError` says what cannot be read, or that none stay.
     """
     path = Path(path).expanduser()
     form = form or alignment.format_of(path)
@@ -89,42 +86,34 @@ def read(
         columns=(sites + 1).tolist(), width=len(of_reference), left_out=left_out,
         occupancy=occupancy, coverage=coverage, identity=identity,
         sequences=len(tokens), effective=float(weights.sum()),
-        said=[*whole["said"], *_left_out(left_out, whole, occupancy, coverage, sites)],
     )  # fmt: skip
-    return Family(
-        [name for name, stays in zip(names, kept, strict=True) if stays],
-        tokens,
-        weights,
-        similar.clusters,
-        about,
-        whole,
-        structure,
+    about["said"] = whole["said"] + _left_out(about)
+    names = list(compress(names, kept))
+    return Family(names, tokens, weights, similar.clusters, about, whole, structure)
+
+
+def _left_out(about: dict) -> list[str]:
+    """Sentences on the sequences and the columns that are left out."""
+    sequences = (
+        f"{about['left_out']['sequences']} sequences left out, with residues in less than "
+        f"{about['coverage']:.0%} of the columns of {about['reference']}"
     )
+    gone = np.setdiff1d(np.arange(about["width"]) + 1, about["columns"])
+    columns = (
+        f"{len(gone)} columns left out, in which less than {about['occupancy']:.0%} of the "
+        "sequences have a residue"
+    )
+    if len(gone):
+        columns += (
+            f": {ranges(gone)}; another fit, of all columns with residues, scores their pairs"
+        )
+    return [sequences, columns]
 
 
-def _left_out(
-    left_out: dict, whole: dict, occupancy: float, coverage: float, sites: np.ndarray
-) -> list[str]:
-    gone = np.setdiff1d(np.arange(len(whole["numbers"])), sites) + 1
-    return [
-        f"{left_out['sequences']} sequences left out, with residues in less than {coverage:.0%} "
-        f"of the columns of {whole['reference']}",
-        f"{left_out['columns']} columns left out, in which less than {occupancy:.0%} of the "
-        f"sequences have a residue{': ' * bool(len(gone))}{ranges(gone.tolist())}"
-        + "; another fit, of all columns with residues, scores their pairs"
-        * bool(len(gone)),
-    ]
-
-
-def ranges(numbers: list[int]) -> str:
-    """Ascending numbers in words, as 1-3, 7."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in found)
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers, one or more, in words, as 1-3, 7."""
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def depth(about: dict) -> tuple[float, str]:

@@ -1,9 +1,8 @@
 """Distance of inferred factored attention from the true couplings, in a fixed gauge.
 
-The masked loss of logits_k = sum_j A_kj V s_j does not change under (A, V) -> (c A, V / c) for any
-c but 0, so no error here depends on c. The diagonal of A is left out too: it multiplies the masked
-token, which is zero. The truth is J (L, L): A = beta J up to the gauge (docs/science/potts.md,
-section 2). numpy only.
+The masked loss of logits_k = sum_j A_kj V s_j does not change under (A, V) -> (c A, V / c), so no
+error here depends on c, nor on the diagonal of A, which multiplies the masked token, zero. The
+truth is J (L, L): A = beta J up to the gauge (docs/science/potts.md, section 2).
 """
 
 from typing import NamedTuple
@@ -20,10 +19,8 @@ class CouplingError(NamedTuple):
 
 
 def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingError:
-    """Errors of A (L, L) against J (L, L), sign and scale of A fixed by the best fit.
-
-    A map that has nothing in common with J, such as zero, has error 1 and correlation 0 or NaN.
-    """
+    """Errors of A (L, L) against J (L, L), sign and scale of A fixed by the best fit. A map with
+    nothing in common with J, such as zero, has error 1 and correlation 0 or NaN."""
     first, second = _off_diagonal(attention), _off_diagonal(couplings)
     square = float(first @ first)
     scale = float(first @ second) / square if square else 0.0

@@ -1,9 +1,8 @@
 """Gibbs sampling of many-body data with exact conditionals (eq. 3), compiled.
 
-Chains are independent. Each starts from uniform colours, or from given tokens, visits its sites
-from left to right and draws every colour from its exact conditional, with random numbers of its
-own. So samples do not depend on the number of threads, nor those of the first chains on the number
-of chains.
+Chains are independent. Each starts from uniform colours, or from given tokens, and visits its sites
+from left to right, with random numbers of its own. So samples do not depend on the number of
+threads, nor those of the first chains on the number of chains.
 """
 
 from collections.abc import Callable
@@ -32,8 +31,7 @@ def sample(
     (chains, L), and the share of visits that changed a colour in each sweep (sweeps,)."""
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
-    length = hamiltonian.length
-    states, tokens = begun(chains, length, stream, initial)
+    states, tokens = begun(chains, hamiltonian.length, stream, initial)
     changes = np.zeros((chains, sweeps), dtype=np.int64)
 
     def run(part: slice) -> None:
@@ -41,14 +39,13 @@ def sample(
         sample_chains(*given, hamiltonian.order, vectors, model, initial is None)
 
     in_parts(run, chains, CHUNK, threads, label)
-    return tokens, changes.sum(axis=0) / (chains * length)
+    return tokens, changes.sum(axis=0) / tokens.size
 
 
 def begun(
     chains: int, length: int, stream: np.random.SeedSequence, initial: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States (chains, 4) of the random numbers, and tokens (chains, L), those of `initial` if
-    any."""
+    """States (chains, 4) of the random numbers, and tokens (chains, L), `initial` if given."""
     states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
     tokens = np.empty((chains, length), dtype=np.int64)
     if initial is not None:
@@ -59,8 +56,8 @@ def begun(
 def in_parts(
     run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
 ) -> None:
-    """Calls `run` for parts of at most `size` chains, on several threads; shows progress under
-    `label`, if it is not empty."""
+    """Calls `run` for parts of at most `size` chains, on several threads; an empty `label` shows no
+    progress."""
     parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
         for part, _ in zip(parts, pool.map(run, parts), strict=True):

@@ -7,10 +7,8 @@ where it changes a colour, c to c', do the logits of the other sites i move:
 
 with j the site visited, t the (k-2)-subsets of the other sites, b their colours in any order and
 u = -beta U. So J is summed by colours for all i at once, in rows that a processor adds as vectors,
-and bins b that hold no subset, or that U couples to neither colour (most of Potts'), are left out.
-
-A chunk of chains visits a site together: they share the rows of J, which stay in cache, and draw
-their colours side by side.
+and bins b that hold no subset, or that U couples to neither colour, are left out. A chunk of chains
+visits a site together: they share the rows of J, which stay in cache.
 
 In what follows `model` is what `gibbs.prepare` returns; a site with no colour has colour |V|:
   weights   (L, T, G, LANES) float32, k! J_jti, subsets t of the sites other than j in lexicographic
@@ -45,12 +43,11 @@ LN2_LOW = np.float32(np.log(2) - 0.693359375)
 
 @njit(nogil=True, cache=True)
 def sample_chains(tokens, states, changes, order, vectors, model, uniform):
-    """Fills `tokens` (n, L) with what the chains of `states` (n, 4) reach after changes.shape[1]
-    sweeps from uniform colours, or from `tokens` themselves unless `uniform`; counts changed
-    colours in `changes` (n, sweeps). n <= CHUNK.
+    """Moves chains from uniform colours, or from `tokens` (n, L) unless `uniform`, by
+    changes.shape[1] sweeps to new `tokens`; counts changed colours in `changes` (n, sweeps).
 
-    A chain has the same place in its chunk however many there are, and places without a chain are
-    drawn for too: a compiler may treat the last places of an array in another way.
+    states: (n, 4), of the random numbers; n <= CHUNK. Places without a chain are drawn for too, as
+    a compiler may treat the last places of an array in another way.
     """
     (count, sites), vocabulary = tokens.shape, model[4].shape[1]
     words, uniforms = np.zeros((4, CHUNK), np.uint64), np.empty(CHUNK, np.float32)
@@ -204,10 +201,8 @@ def _add_four(total, sums, listed, start, g, shares, a):
 
 @njit(fastmath=_FLAGS, nogil=True, cache=True, forceinline=True)
 def draw_colours(logits, uniforms, drawn):
-    """A colour for each chain from softmax of `logits` (|V|, n), by inversion of `uniforms` (n,).
-
-    Each step is a loop over chains, which a compiler turns into vector instructions.
-    """
+    """A colour for each chain from softmax of `logits` (|V|, n), by inversion of `uniforms` (n,):
+    loops over chains, which a compiler turns into vector instructions."""
     vocabulary, count = logits.shape
     top = logits[0].copy()
     for a in range(1, vocabulary):

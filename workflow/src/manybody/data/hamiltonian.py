@@ -3,16 +3,15 @@
     p(s) = exp(-beta H) / Z,   H(s) = k! sum_{i1 < ... < ik} J_{i1...ik} U_{s_i1 ... s_ik}
     P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
 
-with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
-two sites coincide, U is symmetric. These are equations 1 to 3 of docs/science/many-body.md and of
-section 3 of the paper. The computation is exact and shares no code with the samplers that it
-checks, `gibbs` and, for k = 2, `pair_gibbs`.
+with t running over the (k-1)-subsets of the other sites (docs/science/many-body.md, eq. 1 to 3).
+J is symmetric and zero where two sites coincide, U is symmetric. The computation is exact and
+shares no code with the samplers that it checks, `gibbs` and `pair_gibbs`.
 """
 
 import hashlib
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, permutations
-from math import factorial, perm
+from math import comb, factorial, perm
 from pathlib import Path
 
 import numpy as np
@@ -20,24 +19,20 @@ import numpy as np
 from manybody.io.atomic import ArtifactError
 from manybody.io.tensor_files import read_about, read_tensor, write_document
 
-ORDERS = (2, 3, 4)
 ROUNDING = 1e-6  # of the largest entry: how much asymmetry single precision may leave
 BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
 
 
 class Hamiltonian:
-    """J (L,)*k, U (|V|,)*k and the inverse temperature beta, in double precision.
-
-    `ValueError` names the tensor and entry that is not as above, its value and what was expected.
-    """
+    """J (L,)*k, U (|V|,)*k and the inverse temperature beta, in double precision. `ValueError`
+    names the tensor and entry that is not as above, its value and what was expected."""
 
     def __init__(self, couplings: np.ndarray, colours: np.ndarray, beta: float):
         self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
         self.colours = np.ascontiguousarray(colours, dtype=np.float64)
         self.beta = float(beta)
-        check_tensor("couplings", self.couplings)
+        check_tensor("couplings", self.couplings, distinct=True)
         check_tensor("colours", self.colours)
-        check_distinct("couplings", self.couplings)
         if self.couplings.ndim != self.colours.ndim:
             raise ValueError(
                 f"colours: {self.colours.ndim} indices, but couplings has {self.couplings.ndim}; "
@@ -67,11 +62,11 @@ class Hamiltonian:
         tuples = site_tuples(self.length, self.order - 1)
         sites = np.arange(self.length)[:, None]
         weights = factorial(self.order) * self.couplings[sites, *np.moveaxis(tuples, 2, 0)]
-        return (
-            tuples,
-            weights,
-            self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)],
-        )
+        return tuples, weights, self._by_bin()
+
+    def _by_bin(self) -> np.ndarray:
+        """U by the bin of all colours but one: (bins, |V|)."""
+        return self.colours[*sorted_colours(self.vocabulary, self.order - 1).T]
 
     def local_fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
@@ -79,16 +74,14 @@ class Hamiltonian:
 
         sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
         # zero for the sites of the subset itself, which coincide
-        weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
-        bins = colour_bins(self.vocabulary, self.order - 1)
-        folded = self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)]
+        weights = factorial(self.order) * self.couplings[*sites.T]  # (T, L)
+        bins, folded = colour_bins(self.vocabulary, self.order - 1), self._by_bin()
         tokens = np.asarray(tokens, dtype=np.int64)
         found = np.empty((len(tokens), self.length, self.vocabulary))
         step = max(1, BLOCK // (len(folded) * self.length))
         for start in range(0, len(tokens), step):
             part = tokens[start : start + step]
-            rows = bins[tuple(part.T[sites[:, m]] for m in range(self.order - 1))]  # (T, n)
-            rows = rows + len(folded) * np.arange(len(part))
+            rows = bins[*part.T[sites.T]] + len(folded) * np.arange(len(part))  # (T, n)
             # A row for each sequence and bin, with a one for each subset whose colours are in it.
             ends = len(part) * np.arange(len(sites) + 1)
             chosen = csc_array(
@@ -113,9 +106,7 @@ class Hamiltonian:
 
     def save(self, path: str | Path, about: dict) -> None:
         """Writes `couplings`, `colours`, `beta` (1,) and the JSON document `about`, atomically."""
-        named = dict(
-            couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
-        )
+        named = dict(couplings=self.couplings, colours=self.colours, beta=np.array([self.beta]))
         write_document(path, named, {**about, "sha256": _digest(named)})
 
     @classmethod
@@ -134,9 +125,7 @@ class Hamiltonian:
         return cls(read["couplings"], read["colours"], read["beta"][0])
 
 
-def read_conditionals(path: str | Path) -> Hamiltonian:
-    """The Hamiltonian of a file, whose conditionals are those of its source."""
-    return Hamiltonian.load(path)
+read_conditionals = Hamiltonian.load  # the conditionals are those of the source of a file
 
 
 def _digest(named: dict[str, np.ndarray]) -> str:
@@ -148,10 +137,8 @@ def _digest(named: dict[str, np.ndarray]) -> str:
 
 
 def variances(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
-    """Var_m, m = 1 .. k, of eq. 4:
-
-    sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
-    """
+    """Var_m, m = 1 .. k, of eq. 4, (k,): the sum over site m-sets of
+    [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2)."""
     order = couplings.ndim
     found = np.empty(order)
     for m in range(1, order + 1):
@@ -169,9 +156,10 @@ def field_scale(couplings: np.ndarray, colours: np.ndarray) -> float:
     return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
 
 
-def check_tensor(name: str, tensor: np.ndarray) -> None:
-    """`ValueError` unless `tensor` is finite, of order 2 to 4, and symmetric in its indices."""
-    if tensor.ndim not in ORDERS:
+def check_tensor(name: str, tensor: np.ndarray, distinct: bool = False) -> None:
+    """`ValueError` unless `tensor` is finite, of order 2 to 4, symmetric in its indices, and, where
+    these are to be `distinct`, zero wherever two of them coincide."""
+    if not 2 <= tensor.ndim <= 4:
         raise ValueError(f"{name}: {tensor.ndim} indices, expected k = 2, 3 or 4")
     if len(set(tensor.shape)) > 1 or not tensor.size:
         raise ValueError(f"{name}: shape {tensor.shape}, expected all sides equal and not empty")
@@ -190,10 +178,8 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
                 f"{tensor[tuple(other)]:.6g}: expected a tensor that is symmetric in its indices. "
                 "Average it over their permutations"
             )
-
-
-def check_distinct(name: str, tensor: np.ndarray) -> None:
-    """`ValueError` unless `tensor` is zero wherever two indices coincide."""
+    if not distinct:
+        return
     wrong = (tensor != 0) & coincident(len(tensor), tensor.ndim)
     if wrong.any():
         where = _first(wrong)
@@ -212,37 +198,30 @@ def coincident(length: int, order: int) -> np.ndarray:
 
 
 def _first(where: np.ndarray) -> list[int]:
-    return [int(index) for index in np.argwhere(where)[0]]
+    return np.argwhere(where)[0].tolist()
 
 
 # --- Index tables: the sites and the colours of one unordered tuple ------------------------------
 
 
 def site_tuples(length: int, size: int) -> np.ndarray:
-    """The unordered `size`-subsets of the other sites, for each site: int64, (L, T, size).
-
-    Each subset is ascending, the subsets of a site are in lexicographic order, and
-    T = C(L - 1, size).
-    """
-    others = [[j for j in range(length) if j != i] for i in range(length)]
-    table = [list(combinations(sites, size)) for sites in others]
-    return np.array(table, dtype=np.int64).reshape(length, len(table[0]), size)
+    """The T = C(L - 1, size) subsets of the other sites, for each site: int64, (L, T, size), each
+    ascending, in lexicographic order."""
+    subsets = np.array(list(combinations(range(length - 1), size)), dtype=np.int64)
+    subsets = subsets.reshape(comb(length - 1, size), size)
+    return subsets + (subsets >= np.arange(length)[:, None, None])
 
 
 def sorted_colours(vocabulary: int, size: int) -> np.ndarray:
-    """The ascending `size`-tuples of colours in lexicographic order: int64, (bins, size).
-
-    There are C(|V| + size - 1, size) of them; row b holds the colours of bin b.
-    """
-    rows = list(combinations_with_replacement(range(vocabulary), size))
-    return np.array(rows, dtype=np.int64).reshape(len(rows), size)
+    """The ascending `size`-tuples of colours in lexicographic order, that of each bin: int64,
+    (C(|V| + size - 1, size), size)."""
+    return np.array(list(combinations_with_replacement(range(vocabulary), size)), dtype=np.int64)
 
 
 def colour_bins(vocabulary: int, size: int) -> np.ndarray:
     """The bin of any ordered tuple of colours: int64, (|V|,) * size, a row of `sorted_colours`."""
-    bins = np.empty(vocabulary**size, dtype=np.int64)
+    bins = np.empty((vocabulary,) * size, dtype=np.int64)
     rows = sorted_colours(vocabulary, size)
-    powers = vocabulary ** np.arange(size)
-    for order in permutations(range(size)):
-        bins[rows[:, order] @ powers] = np.arange(len(rows))
-    return bins.reshape((vocabulary,) * size)
+    for colours in permutations(rows.T):
+        bins[*colours, ...] = np.arange(len(rows))
+    return bins

@@ -1,11 +1,10 @@
-"""Sequences drawn from p(s) ~ exp(-beta H) with k-body interactions.
-
-Equations are those of docs/science/many-body.md, sections 1 to 4.
+"""Sequences drawn from p(s) ~ exp(-beta H) with k-body interactions (docs/science/many-body.md,
+sections 1 to 4).
 
 J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
-The temperature is set by the scale S of the logits. Every data set is tested before it is written:
-the cross entropy of the true conditionals must equal their mean entropy, as it does on exact
-samples, and chains that are trapped in valleys of H are refused (`equilibrium`).
+The scale S of the logits sets the temperature. Every data set is tested before it is written: the
+cross entropy of the true conditionals must equal their mean entropy, as it does on exact samples,
+and chains that are trapped in valleys of H are refused (`equilibrium`).
 """
 
 import math
@@ -15,13 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from manybody.data import SPLITS, SourceError, equilibrium, gibbs
-from manybody.data.hamiltonian import (
-    Hamiltonian,
-    check_distinct,
-    check_tensor,
-    coincident,
-    field_scale,
-)
+from manybody.data.hamiltonian import Hamiltonian, check_tensor, coincident, field_scale
 from manybody.data.overlap import repeated
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
@@ -40,25 +33,19 @@ BLOCK = 1024  # sequences tested at a time
 def make(
     source: dict, name: str, hamiltonian: str | Path, out: dict[str, str | Path], threads: int = 1
 ) -> None:
-    """Samples the source (its entry in the config) called `name`.
+    """Samples the source (its entry in the config) called `name`: writes its Hamiltonian, whose
+    document has what `equilibrium.measure` returned, and each split to `out[split]`.
 
-    Writes the Hamiltonian, and the sequences of each split to `out[split]`. `SourceError` names
-    the key that is wrong, or says that chains are frozen, not equilibrated or trapped; nothing is
-    written then. The document of the Hamiltonian has, under `equilibrium`, what
-    `equilibrium.measure` returned.
+    `SourceError` names the key that is wrong, or says that chains are frozen, not equilibrated or
+    trapped; nothing is written then.
     """
     model, about = draw(source)
     streams = streams_of(source["seed"], STREAMS)
     sweeps, warmer = source["sweeps"], f"lower logit_scale (S = {source['logit_scale']})"
     _refuse_frozen(model, source, streams["probe"], threads)
-
-    def draw_split(count: int, split: str, label: str) -> tuple[np.ndarray, np.ndarray]:
-        return gibbs.sample(model, count, sweeps, streams[split], threads, label)
-
-    made = tested_splits(model, source, name, draw_split, warmer)
-    found = equilibrium.measure(
-        model, np.concatenate([one for one, _ in made.values()]), sweeps, streams["check"], threads
-    )
+    made = tested_splits(model, source, name, gibbs.sample, streams, threads, warmer)
+    tokens = np.concatenate([one for one, _ in made.values()])
+    found = equilibrium.measure(model, tokens, sweeps, streams["check"], threads)
     equilibrium.refuse_trapped(found, sweeps, warmer)
     model.save(hamiltonian, {**about, "equilibrium": found, "source": name})
     write_splits(made, model.vocabulary, {**about, "source": name}, out)
@@ -82,16 +69,20 @@ def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object]
 
 
 def tested_splits(
-    model: Hamiltonian, source: dict, name: str, draw_split: Callable, warmer: str
+    model: Hamiltonian,
+    source: dict,
+    name: str,
+    sample: Callable,
+    streams: dict[str, np.random.SeedSequence],
+    threads: int,
+    warmer: str,
 ) -> dict[str, tuple[np.ndarray, dict]]:
     """Tokens (N, L) of each split, and what their document says of the test that they passed.
-
-    `draw_split(count, split, label)` gives tokens and the share of visits that changed a colour in
-    each sweep. `warmer` as in `refuse_unequal`.
-    """
+    sample: that of `gibbs` or of `pair_gibbs`; warmer: as in `refuse_unequal`."""
     made = {}
     for split in SPLITS:
-        tokens, changed = draw_split(source["sequences"][split], split, f"sample {name} {split}")
+        count, label = source["sequences"][split], f"sample {name} {split}"
+        tokens, changed, *_ = sample(model, count, source["sweeps"], streams[split], threads, label)
         test = self_test(model, tokens)
         refuse_unequal(test, split, source, warmer)
         made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
@@ -99,8 +90,8 @@ def tested_splits(
 
 
 def write_splits(made: dict, vocabulary: int, about: dict, out: dict[str, str | Path]) -> None:
-    """Writes what `tested_splits` made; of held-out sequences with the share of those that training
-    has too (`repeated`): samples of a cold or small system recur."""
+    """Writes what `tested_splits` made, with the share of held-out sequences that training has too
+    (`repeated`): samples of a cold or small system recur."""
     for split, (tokens, found) in made.items():
         if split != "train":
             found["repeated"] = repeated(made["train"][0], tokens)
@@ -108,10 +99,7 @@ def write_splits(made: dict, vocabulary: int, about: dict, out: dict[str, str | 
 
 
 def draw(source: dict) -> tuple[Hamiltonian, dict]:
-    """The Hamiltonian of a source and its document: order, S, sigma_h, shares, parameters, seed.
-
-    Depends on neither `sequences` nor `sweeps`.
-    """
+    """The Hamiltonian of a source, for any `sequences` and `sweeps`, and its document."""
     streams = streams_of(source["seed"], STREAMS)
     order, scale = source["order"], source["logit_scale"]
     couplings = _tensor(source, "couplings", source["length"], streams["couplings"])
@@ -124,12 +112,11 @@ def draw(source: dict) -> tuple[Hamiltonian, dict]:
             "another probability"
         )
     hamiltonian = Hamiltonian(couplings, colours, scale / sigma)
-    parameters = {
-        key: source[key] for key in ("order", "length", "vocabulary", "couplings", "colours")
-    }
+    keys = ("order", "length", "vocabulary", "couplings", "colours")
     about = dict(
         order=order, S=float(scale), sigma_h=sigma, beta=hamiltonian.beta, sweeps=source["sweeps"],
-        shares=hamiltonian.shares().tolist(), parameters=parameters, seed=source["seed"],
+        shares=hamiltonian.shares().tolist(), parameters={key: source[key] for key in keys},
+        seed=source["seed"],
     )  # fmt: skip
     return hamiltonian, about
 
@@ -162,18 +149,13 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
 
 
 def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """J or U, the tensor `key` of the user's safetensors file, in double precision.
-
-    `SourceError` names the key, the file and the entry that is not finite, not symmetric, or not
-    zero where two sites of J coincide.
-    """
+    """J or U, the tensor `key` of the user's safetensors file, in double precision. `SourceError`
+    names the key, the file and the entry that `check_tensor` refuses."""
     try:
         tensor = read_tensor(path, key).astype(np.float64)
         if tensor.shape != shape:
             raise ValueError(f"{key}: shape {tensor.shape}, expected {shape} for this source")
-        check_tensor(key, tensor)
-        if key == "couplings":
-            check_distinct(key, tensor)
+        check_tensor(key, tensor, distinct=key == "couplings")
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{path}: {error}", f"{key}.file") from error
     return tensor
@@ -181,8 +163,8 @@ def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
 
 def self_test(hamiltonian: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
     """Cross entropy of the true conditionals on tokens (N, L), their mean entropy, the difference
-    and its standard error over sequences, all in nats per site; equal on exact samples."""
-    cross, entropy = np.empty(len(tokens)), np.empty(len(tokens))
+    and its standard error over sequences, all in nats per site."""
+    cross, entropy = np.empty((2, len(tokens)))
     for start in range(0, len(tokens), BLOCK):
         part = slice(start, start + BLOCK)
         logs = hamiltonian.log_conditionals(tokens[part])
@@ -199,9 +181,7 @@ def self_test(hamiltonian: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
 
 def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str) -> None:
     """`SourceError` if cross entropy and entropy differ by more than `ERRORS` standard errors.
-
-    `warmer` says which key gives a higher temperature, as part of a sentence.
-    """
+    `warmer` says, as part of a sentence, which key gives a higher temperature."""
     difference, sites = test["difference"], source["sequences"][split] * source["length"]
     # A colour so rare that it is expected at none of the sites adds to the entropy only.
     error = math.hypot(test["standard_error"], math.log(sites) / sites)

@@ -1,9 +1,8 @@
 """Pair models, and scores of pairs, in the files of other programs.
 
 All of these files have the signs of log p, as `PairModel` has: a large coupling makes two colours
-likely together. A model is written in the gauge that it has, and read as it stands in the file:
-the gauge changes no probability, and `PairModel.zero_sum` sets it. Numbers have all their digits.
-Of CCMpred's `-r` only reading is here.
+likely together. A model is written and read in the gauge that it has, which changes no probability
+and which `PairModel.zero_sum` sets. Numbers have all their digits. CCMpred's `-r` is read only.
 
 | program | what | sites | gauge that the program writes |
 | --- | --- | --- | --- |
@@ -29,7 +28,6 @@ from manybody.io.atomic import atomic, write_text
 
 COLOURS = {kind: "-" + letters["residues"] for kind, letters in ALPHABETS.items()}
 CCMPRED = "ARNDCQEGHILKMFPSTWYV-"  # the order of its colours
-FULL = "%.17g"  # all digits of a number in double precision
 ADABMDCA = "lines `J i j a b value` and `h i a value`, with the fields of all colours"
 SCORES = ["i", "A_i", "j", "A_j", "fn", "cn"]  # of EVcouplings; plmc writes no line of names
 
@@ -68,16 +66,15 @@ def write_adabmdca(path: str | Path, model: PairModel) -> None:
 
 def read_adabmdca(path: str | Path) -> PairModel:
     """The model of a file of adabmDCA with all fields; couplings that are not there are zero, those
-    of a pair that comes in both orders are added, as there.
-
-    Colours are letters, or numbers as its older programs write them: 0 is the gap, the others are
-    residues in the order of their letters. `SourceError` for a file that is not like this.
-    """
+    of a pair that comes in both orders are added, as there. Colours are letters, or numbers as its
+    older programs write them: 0 for the gap, then the residues in the order of their letters.
+    `SourceError` for a file that is not like this."""
     names = ["what", "i", "j", "a", "b", "value"]
     text = io.StringIO(read_text(Path(path)))
-    looks = dict(sep=r"\s+", names=names, dtype=str, comment="#", keep_default_na=False)
     try:
-        rows = pd.read_csv(text, **looks)
+        rows = pd.read_csv(
+            text, sep=r"\s+", names=names, dtype=str, comment="#", keep_default_na=False
+        )
         pairs, single = (rows[rows["what"] == what] for what in "Jh")
         kind, number = _colours_of(set(single["j"]))
         i, j = (pairs[name].astype(np.uint32) for name in "ij")
@@ -106,7 +103,7 @@ def read_ccmpred(path: str | Path) -> PairModel:
         fields = np.array(first.split(), float).reshape(-1, colours - 1)
         numbers = np.array(" ".join(blocks).split(), float).reshape(len(blocks), -1)
         couplings = numbers[:, 2:].reshape(-1, colours, colours)
-        sites = np.stack(np.triu_indices(len(fields), 1), axis=1)
+        sites = np.transpose(np.triu_indices(len(fields), 1))
         whole = np.isfinite(fields).all() and np.isfinite(couplings).all()
         if not whole or not np.array_equal(numbers[:, :2], sites):
             raise ValueError
@@ -145,9 +142,9 @@ def _unlike(path: str | Path, program: str, wanted: str) -> SourceError:
 
 
 def write_matrix(path: str | Path, scores: np.ndarray) -> None:
-    """Writes scores (L, L) as CCMpred does: a line a site, from which `read_matrix` has them."""
+    """Writes scores (L, L) as CCMpred does, a line a site, with all digits."""
     with atomic(path) as temporary:
-        np.savetxt(temporary, scores, FULL, "\t")
+        np.savetxt(temporary, scores, "%.17g", "\t")
 
 
 def read_matrix(path: str | Path) -> np.ndarray:
@@ -178,33 +175,26 @@ def write_evcouplings(path: str | Path, pairs: pd.DataFrame, about: dict) -> Non
 
 def read_evcouplings(path: str | Path, about: dict) -> pd.DataFrame:
     """Scores of pairs i < j of columns, from 1, as `measure.contacts.pairs` has them, of a CSV of
-    EVcouplings or a file of scores of plmc (no names, spaces).
-
-    `about`: the document of the alignment, whose reference record has the sites by number and
-    residue; `SourceError` for a pair that it does not have.
-    """
+    EVcouplings or a file of scores of plmc (no names, spaces). The reference record of the document
+    `about` has the sites by number and residue; `SourceError` for a pair that it does not have."""
     text = read_text(Path(path))
     looks = dict(sep=",") if text.startswith("i,") else dict(sep=r"\s+", names=SCORES)
-    column = {
-        (number, letter.upper()): site
-        for site, (number, letter) in enumerate(
-            zip(about["numbers"], about["aligned"], strict=True), start=1
-        )
-    }
+    residues = zip(about["numbers"], about["aligned"].upper(), strict=True)
+    column = {residue: site for site, residue in enumerate(residues, start=1)}
     try:
         table = pd.read_csv(io.StringIO(text), **looks)
-        sites = [
-            [column[one] for one in zip(table[name], table[f"A_{name}"], strict=True)]
+        sites = {
+            name: [column[one] for one in zip(table[name], table[f"A_{name}"], strict=True)]
             for name in "ij"
-        ]
+        }
     except (KeyError, ValueError) as error:
         wanted = f"columns {', '.join(SCORES)} and sites of {about.get('reference')}, not {error}"
         raise _unlike(path, "EVcouplings", wanted) from error
-    found = pd.DataFrame(dict(i=sites[0], j=sites[1], score=table["fn"], apc=table["cn"]))
+    found = pd.DataFrame({**sites, "score": table["fn"], "apc": table["cn"]})
     return found.sort_values(["i", "j"], ignore_index=True)
 
 
-def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: int = 6) -> None:
+def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: int) -> None:
     """Writes scores (L, L) of pairs at least `separation` apart in CASP's format RR, the best
     first. Its target is the reference record in `about`, whose residues in columns count from 1:
     pairs of columns where it has a gap are left out.
@@ -218,8 +208,9 @@ def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: in
     i, j = np.triu_indices(len(sites), separation)
     found = np.fmax(scores[np.ix_(sites, sites)][i, j], 0)  # 0 where there is no score
     order = np.argsort(-found, kind="stable")
-    middle = found[order[: len(sites)]].min(initial=np.inf) or 1.0
+    i, j, found = i[order] + 1, j[order] + 1, found[order]
+    middle = found[: len(sites)].min(initial=np.inf) or 1.0
     lines = ["PFRMAT RR", "REMARK p ranks the pairs and is not calibrated", "MODEL 1"]
     lines += [letters[start : start + 50] for start in range(0, len(letters), 50)]
-    lines += [f"{i[n] + 1} {j[n] + 1} 0 8 {found[n] / (found[n] + middle):.6f}" for n in order]
+    lines += map("{} {} 0 8 {:.6f}".format, i, j, found / (found + middle))
     write_text(path, "\n".join([*lines, "END", ""]))

@@ -1,10 +1,7 @@
 """Gibbs sampling of pair interactions with incremental conditionals, compiled.
 
-Equations 1 and 5 of docs/science/potts.md are the distribution and its conditionals.
-
-Chains are independent and visit their sites from left to right; each has random numbers of its
-own. So samples do not depend on the number of threads, nor those of the first chains on the number
-of chains. J may be sparse: only a visit that changes the colour has work for each neighbour.
+Equations 1 and 5 of docs/science/potts.md are the distribution and its conditionals. Chains are as
+in `gibbs`. J may be sparse: only a visit that changes the colour has work for each neighbour.
 """
 
 from typing import NamedTuple
@@ -40,10 +37,8 @@ def sample(
     initial: np.ndarray | None = None,
     energies: bool = False,
 ) -> Samples:
-    """Chains after `sweeps` sweeps from uniform colours, or from tokens `initial` (chains, L).
-
-    Probabilities are right to single precision. The Hamiltonian is of order 2.
-    """
+    """Chains of a Hamiltonian of order 2 after `sweeps` sweeps from uniform colours, or from tokens
+    `initial` (chains, L). Probabilities are right to single precision."""
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     loops, *tables = prepare(hamiltonian)
     states, tokens = begun(chains, length, stream, initial)
@@ -61,23 +56,19 @@ def sample(
 
 def prepare(hamiltonian: Hamiltonian) -> tuple:
     """The loops that fit the size of the logits, and their `graph`, `tables` and `colours`."""
-    length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
-    colours = hamiltonian.colours
+    length, vocabulary, colours = hamiltonian.length, hamiltonian.vocabulary, hamiltonian.colours
     couplings = (hamiltonian.couplings + hamiltonian.couplings.T) / 2  # symmetric to the last digit
     sites, others = np.nonzero(couplings)
     offsets = np.searchsorted(sites, np.arange(length + 1))
     first, second = np.nonzero(np.triu(couplings))
     numbers = np.zeros((length, length), dtype=np.int64)
     numbers[first, second] = numbers[second, first] = np.arange(len(first))
-    graph = (
-        *(part.astype(np.uint32) for part in (offsets, others, numbers[sites, others])),
-        couplings[sites, others],
-    )
+    parts = (part.astype(np.uint32) for part in (offsets, others, numbers[sites, others]))
+    graph = (*parts, couplings[sites, others])
     # -2 beta U: what J = 1 adds to a colour's logit (row), by the neighbour's colour (column).
     # A number added to all logits of a site changes nothing, so they are centred at zero.
     coupled = -2.0 * hamiltonian.beta * colours.T
-    most, least = coupled.max(axis=1, keepdims=True), coupled.min(axis=1, keepdims=True)
-    coupled = (coupled - (most + least) / 2).T
+    coupled = coupled.T - (coupled.max(axis=1) + coupled.min(axis=1)) / 2
     reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max()
     width = -(-vocabulary // LANES) * LANES
     if reach.max() > WIDEST or 8 * len(first) * vocabulary * width > BYTES:

@@ -3,10 +3,8 @@
 The weight of every colour at every site of a chain, exp(logit), is kept. When a site's colour
 changes, the rows of its neighbours are multiplied by two rows of tables, so that a visit takes no
 exponential; a site that keeps its colour, as most do, costs one comparison. `move_wide` keeps
-logits instead of weights, in double precision, for logits beyond what single precision holds.
-
-A compiler does not find vectors in rows this short, so `scale` and `pick` are given to it as they
-are: both go along a row LANES numbers at a time.
+logits instead, in double precision, where they are beyond what single precision holds. `scale` and
+`pick` go along a row LANES numbers at a time, as no compiler finds vectors in rows this short.
 """
 
 import math
@@ -17,12 +15,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from manybody.data.vector_loops import LANES, broadcast, folded
+from manybody.data.vector_loops import LANES, broadcast, folded, lanes_at
 from manybody.io.compiled import njit
 
 REFRESH = 32  # sweeps after which weights are made anew, against rounding
-_NUMBER, _WHOLE = ir.FloatType(), ir.IntType(32)
-_ROW, _PLACES = ir.VectorType(_NUMBER, LANES), ir.VectorType(_WHOLE, LANES)
+_WHOLE, _ROW = ir.IntType(32), ir.VectorType(ir.FloatType(), LANES)
 _ZERO = ir.Constant(_ROW, [0.0] * LANES)
 
 
@@ -33,10 +30,6 @@ def _array(context, builder, kind, value):
 
 def _lanes(builder, data, start):
     return builder.bitcast(builder.gep(data, [start]), _ROW.as_pointer())
-
-
-def _mask(places):
-    return ir.Constant(ir.VectorType(_WHOLE, len(places)), list(places))
 
 
 @intrinsic
@@ -50,11 +43,11 @@ def scale(typing, row, first, second):
         total = cgutils.alloca_once_value(builder, _ZERO)
         builder.store(_ZERO, total)
         with cgutils.for_range_slice(builder, width.type(0), width, width.type(LANES)) as (at, _):
-            places = [_lanes(builder, data, at) for data, _ in parts]
-            old, one, other = (builder.load(place, align=4) for place in places)
+            held = [_lanes(builder, data, at) for data, _ in parts]
+            old, one, other = (builder.load(place, align=4) for place in held)
             # `first` and `second` before `old`: the product of a factor and a reciprocal is mild.
             new = builder.fmul(old, builder.fmul(one, other))
-            builder.store(new, places[0], align=4)
+            builder.store(new, held[0], align=4)
             builder.store(builder.fadd(builder.load(total), new), total)
         return folded(builder, builder.load(total), builder.fadd)
 
@@ -75,14 +68,15 @@ def pick(typing, row, left_out, target):
         builder.store(width.type(0), count)
         with cgutils.for_range_slice(builder, width.type(0), width, width.type(LANES)) as (at, _):
             lanes = builder.load(_lanes(builder, data, at), align=4)
-            places = builder.add(broadcast(builder, builder.trunc(at, _WHOLE)), _mask(range(LANES)))
-            gone = builder.icmp_signed("==", places, left_out)
+            start = broadcast(builder, builder.trunc(at, _WHOLE))
+            numbers = builder.add(start, lanes_at(range(LANES)))
+            gone = builder.icmp_signed("==", numbers, left_out)
             lanes = builder.select(gone, _ZERO, lanes)
             for step in (1, 2, 4):  # partial sums of 2, 4, then 8 neighbours
                 earlier = [LANES] * step + list(range(LANES - step))
-                lanes = builder.fadd(lanes, builder.shuffle_vector(lanes, _ZERO, _mask(earlier)))
+                lanes = builder.fadd(lanes, builder.shuffle_vector(lanes, _ZERO, lanes_at(earlier)))
             lanes = builder.fadd(lanes, builder.load(before))
-            last = builder.shuffle_vector(lanes, lanes, _mask([LANES - 1] * LANES))
+            last = builder.shuffle_vector(lanes, lanes, lanes_at([LANES - 1] * LANES))
             builder.store(last, before)
             below = builder.bitcast(builder.fcmp_ordered("<=", lanes, target), ir.IntType(LANES))
             found = builder.zext(builder.ctpop(below), width.type)

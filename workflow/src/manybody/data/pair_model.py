@@ -2,8 +2,7 @@
 
     log p(s) = sum_i h_i(s_i) + sum_{i < j} J_ij(s_i, s_j) - log Z
 
-The signs are those of log p: a high score is a likely sequence, the energy is minus the score.
-docs/science/potts.md, section 5, has the conventions. numpy only.
+A high score is a likely sequence, the energy is minus the score (docs/science/potts.md, section 5).
 """
 
 from dataclasses import dataclass
@@ -28,9 +27,8 @@ def zero_sum(values: np.ndarray) -> np.ndarray:
 class PairModel:
     """Fields h (L, q) and couplings J (L, L, q, q), indexed i, j, a, b, in nats.
 
-    J_ij(a, b) = J_ji(b, a), J_ii = 0. `about` is a JSON document: of an alignment it has the
-    `alphabet`, one letter a colour, the number `gap` of the gap and what says where columns are in
-    the reference record (`aligned`, `numbers`).
+    J_ij(a, b) = J_ji(b, a), J_ii = 0. `about`, a JSON document, has of an alignment its `alphabet`,
+    a letter for each colour, the number `gap` of the gap and the reference (`aligned`, `numbers`).
     """
 
     fields: np.ndarray
@@ -38,16 +36,12 @@ class PairModel:
     about: dict
 
     def __post_init__(self):
-        length, vocabulary = self.couplings.shape[0], self.couplings.shape[-1]
-        if self.fields.shape != (length, vocabulary) or not np.isfinite(self.fields).all():
+        of_couplings = (self.length,) * 2 + self.fields.shape[1:] * 2
+        fit = self.fields.ndim == 2 and self.couplings.shape == of_couplings
+        if not fit or not np.isfinite(self.fields).all():
             raise ValueError(
-                f"fields: shape {self.fields.shape}, expected finite numbers of shape (L, q) = "
-                f"{(length, vocabulary)}, as the couplings have it"
-            )
-        if self.couplings.shape != (length, length, vocabulary, vocabulary):
-            raise ValueError(
-                f"couplings: shape {self.couplings.shape}, expected (L, L, q, q) = "
-                f"{(length, length, vocabulary, vocabulary)}, as the fields have it"
+                f"fields: shape {self.fields.shape}, couplings: shape {self.couplings.shape}; "
+                "expected (L, q), finite numbers, and (L, L, q, q)"
             )
 
     @property
@@ -59,14 +53,14 @@ class PairModel:
         return self.fields.shape[1]
 
     def _rows(self, tokens: np.ndarray) -> np.ndarray:
+        """Tokens (N, L); `ValueError` for another length, or tokens beyond the q colours."""
         rows = rows_of(tokens, self.vocabulary)
         if rows.shape[1] != self.length:
             raise ValueError(f"tokens: {rows.shape[1]} sites, expected the model's {self.length}")
         return rows
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """h_i(a) + sum_j J_ij(a, s_j): tokens (N, L) -> (N, L, q), in nats. `ValueError` for tokens
-        of another length, or beyond the q colours."""
+        """h_i(a) + sum_j J_ij(a, s_j): tokens (N, L) -> (N, L, q), in nats."""
         tokens = self._rows(tokens)
         # By the colour of the other site, so that each is one gather of rows.
         rows = self.couplings.transpose(1, 3, 0, 2)
@@ -80,8 +74,7 @@ class PairModel:
         return found
 
     def scores(self, tokens: np.ndarray) -> np.ndarray:
-        """log p(s) + log Z of tokens (N, L): (N,), in nats, summed in double precision.
-        `ValueError` as of `logits`."""
+        """log p(s) + log Z of tokens (N, L): (N,), in nats, summed in double precision."""
         from manybody.data.pair_model_loops import add_scores
 
         tokens = self._rows(tokens)
@@ -91,15 +84,14 @@ class PairModel:
         return found
 
     def zero_sum(self) -> "PairModel":
-        """The same distribution in the zero-sum gauge: all rows and columns of each J_ij, and the
-        fields of each site, sum to zero."""
+        """The same distribution; rows and columns of each J_ij, and fields of a site, sum to 0."""
         fields = self.fields + self.couplings.mean(axis=-1).sum(axis=1)
         fields = fields - fields.mean(axis=1, keepdims=True)
         return PairModel(fields, zero_sum(self.couplings), self.about)
 
     def norms(self, gap: int | None = None) -> np.ndarray:
-        """Frobenius norms (L, L) of the couplings in the zero-sum gauge; the colour `gap` counts
-        for the gauge and not in the norm. No second copy of the couplings is made."""
+        """Frobenius norms (L, L) of the couplings in the zero-sum gauge, for which alone the colour
+        `gap` counts. No second copy of the couplings is made."""
         kept = np.arange(self.vocabulary) != gap
         norms = np.empty((self.length, self.length), self.couplings.dtype)
         for site, blocks in enumerate(self.couplings):

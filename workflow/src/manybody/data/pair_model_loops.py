@@ -7,10 +7,8 @@ GROUP = 2048  # sequences whose colours stay in a cache while all couplings pass
 
 @njit(nogil=True, cache=True)
 def add_scores(fields, couplings, tokens, found):
-    """Adds sum_i h_i(s_i) + sum_{j < i} J_ij(s_i, s_j) to found (N,), float64.
-
-    fields: (L, q); couplings: (L, L, q, q); tokens: (L, N) uint16, below q
-    """
+    """Adds sum_i h_i(s_i) + sum_{j < i} J_ij(s_i, s_j) to found (N,), float64. fields: (L, q);
+    couplings: (L, L, q, q); tokens: (L, N) uint16, below q."""
     length, rows = tokens.shape
     for start in range(0, rows, GROUP):
         part = tokens[:, start : start + GROUP]

@@ -6,9 +6,9 @@
 As a `Hamiltonian` this is order 2 with couplings J, colours -U/2 and the same beta. Files of the
 user hold J and U as in (1).
 
-The temperature is given, or found from the mean Hamming distance of two sequences. In both cases
-chains from uniform and from ordered starts must agree at it, and must forget their energy within a
-few sweeps. Not every U has such an equilibrium; for one that has none nothing is written.
+The temperature is given, or found from the mean Hamming distance of two sequences. Chains from
+uniform and from ordered starts must agree at it, and forget their energy within a few sweeps. Not
+every U has such an equilibrium; for one that has none nothing is written.
 """
 
 import json
@@ -20,7 +20,7 @@ import numpy as np
 
 from manybody.data import SPLITS, SourceError, pair_gibbs
 from manybody.data.equilibrium import hamming
-from manybody.data.hamiltonian import Hamiltonian, field_scale
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import own_tensor, self_test, tested_splits, write_splits
 from manybody.io.seeds import streams_of
 
@@ -43,29 +43,21 @@ STARTS = ("hot", "cold")
 def make(
     source: dict, name: str, hamiltonian: str | Path, out: dict[str, str | Path], threads: int = 1
 ) -> None:
-    """Samples the source (its entry in the config) called `name`.
-
-    Writes the Hamiltonian, and the sequences of each split to `out[split]`. `SourceError` names
-    the key that is wrong, or says by how much chains miss equilibrium; nothing is written then.
-    """
+    """Samples the source (its entry in the config) called `name`: writes its Hamiltonian, and each
+    split to `out[split]`. `SourceError` names the key that is wrong, or says by how much chains
+    miss equilibrium; nothing is written then."""
     model, about = draw(source, threads)
     streams = streams_of(source["seed"], STREAMS)
-
-    def draw_split(count: int, split: str, label: str) -> tuple[np.ndarray, np.ndarray]:
-        return pair_gibbs.sample(model, count, source["sweeps"], streams[split], threads, label)[:2]
-
-    made = tested_splits(model, source, name, draw_split, "choose a higher temperature")
-    model.save(hamiltonian, about | {"source": name})
-    write_splits(made, model.vocabulary, about | {"source": name}, out)
+    warmer = "choose a higher temperature"
+    made = tested_splits(model, source, name, pair_gibbs.sample, streams, threads, warmer)
+    about["source"] = name
+    model.save(hamiltonian, about)
+    write_splits(made, model.vocabulary, about, out)
 
 
 def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object], int]]]:
-    """The Hamiltonian of a source, and for an estimate of its time what `make` does how often:
-    moves chains, of which a call returns the tokens, and tests sequences.
-
-    Cold chains are fast: a temperature that is searched for is that of short chains, and of the
-    search two doublings of beta are counted.
-    """
+    """As `many_body.trial`. Cold chains are fast: a temperature that is searched for is that of
+    short chains, and of the search two doublings of beta are counted."""
     streams, at = streams_of(source["seed"], STREAMS), interactions(source)
     beta = source["temperature"].get("beta")
     searched = 0 if beta else 2 * (SEARCHED * (STEPS + 4) + REFINED)
@@ -82,13 +74,9 @@ def trial(source: dict) -> tuple[Hamiltonian, list[tuple[Callable[[int], object]
 
 
 def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
-    """The Hamiltonian of a source at its temperature and its document: order, beta, S, sigma_h,
-    shares, parameters, seed and `equilibrium` (see `measure`), with the `hamming` that it gives.
-
-    Depends on `sweeps`, but not on `sequences`.
-    """
-    streams = streams_of(source["seed"], STREAMS)
-    at = interactions(source)
+    """The Hamiltonian of a source at its temperature, for any `sequences`, and its document, with
+    `equilibrium` (see `measure`) and the `hamming` that it gives."""
+    streams, at = streams_of(source["seed"], STREAMS), interactions(source)
     if not at(1.0).logit_scale() > 0:
         raise SourceError(
             "couplings, colours: H is the same for all sequences (zero variance), so that no "
@@ -96,19 +84,17 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
         )
     # With null an overlay of the config takes a key back.
     temperature = {key: value for key, value in source["temperature"].items() if value is not None}
-    if "beta" in temperature:
-        model = at(temperature["beta"])
-    else:
-        model = at(find_beta(at, temperature["hamming"], source["sweeps"], streams, threads))
-    found = measure(model, CHECKED, source["sweeps"], streams["check"], threads)
-    sweeps, stream = source["sweeps"], streams["energy"]
+    sweeps, beta = source["sweeps"], temperature.get("beta")
+    model = at(beta or find_beta(at, temperature["hamming"], sweeps, streams, threads))
+    found = measure(model, CHECKED, sweeps, streams["check"], threads)
+    stream = streams["energy"]
     run = pair_gibbs.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
     found["tau"] = autocorrelation_time(run.energies[:, sweeps // 2 :])
     refuse_out_of_equilibrium(found, model.beta, source)
-    keys = ("length", "vocabulary", "couplings", "colours", "temperature")
+    keys = ("length", "vocabulary", "couplings", "colours")
     about = dict(
         order=2, beta=model.beta, S=model.logit_scale(), sigma_h=model.logit_scale() / model.beta,
-        shares=model.shares().tolist(), sweeps=source["sweeps"], seed=source["seed"],
+        shares=model.shares().tolist(), sweeps=sweeps, seed=source["seed"],
         hamming=(found["hot"] + found["cold"]) / 2, equilibrium=found,
         parameters={key: source[key] for key in keys} | {"temperature": temperature},
     )  # fmt: skip
@@ -117,7 +103,12 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
 
 def interactions(source: dict) -> Callable[[float], Hamiltonian]:
     """The Hamiltonian of a source as a function of beta, with the J and U of its entry."""
-    couplings, colours = _couplings(source), _colours(source)
+    length, given = source["length"], source["couplings"]
+    if given == "contact-map":
+        couplings = contact_map(length)
+    else:
+        couplings = own_tensor("couplings", given["file"], (length, length))
+    colours = _colours(source)
     return lambda beta: Hamiltonian(couplings, -colours / 2, beta)
 
 
@@ -126,8 +117,7 @@ def contact_map(length: int) -> np.ndarray:
 
     A chain with weight 1; a helix, neighbours 3 and 4 along the first 9 of 20 sites with weights
     0.6 and 0.8; a hairpin of sites 10 to 14 of 20 with weight 1; four contacts of long range with
-    weight 0.7. For another L the places of helix, hairpin and long contacts grow with L/20.
-    `SourceError` for fewer than 4 sites.
+    weight 0.7. For another L all but the chain grow with L/20. `SourceError` for L < 4.
     """
     if length < SHORTEST:
         raise SourceError(
@@ -135,11 +125,11 @@ def contact_map(length: int) -> np.ndarray:
             "give couplings: {file: ...}",
             "length",
         )
-    weights = np.zeros((length, length))
+    weights = np.zeros((length + 1, length + 1))  # sites from 1
 
-    def join(i: int, j: int, weight: float) -> None:  # sites from 1
-        if i != j and 1 <= i <= length and 1 <= j <= length:
-            weights[i - 1, j - 1] = weights[j - 1, i - 1] = max(weights[i - 1, j - 1], weight)
+    def join(i: int, j: int, weight: float) -> None:
+        if i != j and j <= length:  # not so for a hairpin of few sites
+            weights[i, j] = weights[j, i] = max(weights[i, j], weight)
 
     def scaled(site: int) -> int:
         return max(1, round(site * length / 20))
@@ -153,7 +143,7 @@ def contact_map(length: int) -> np.ndarray:
         join(i, scaled(30) - i, 1.0)
     for i, j in ((2, 18), (5, 13), (1, 20), (7, 16)):
         join(scaled(i), scaled(j), 0.7)
-    return doubly_stochastic(weights)
+    return doubly_stochastic(weights[1:, 1:].copy())
 
 
 def doubly_stochastic(weights: np.ndarray) -> np.ndarray:
@@ -177,13 +167,6 @@ def stored_colours() -> np.ndarray:
     return np.array(json.loads(STORED.read_text(encoding="utf-8"))["colours"])
 
 
-def _couplings(source: dict) -> np.ndarray:
-    interaction, length = source["couplings"], source["length"]
-    if isinstance(interaction, dict):
-        return own_tensor("couplings", interaction["file"], (length, length))
-    return contact_map(length)
-
-
 def _colours(source: dict) -> np.ndarray:
     """U (|V|, |V|): the identity, the stored draw, (G + G^T) / sqrt(2), or the user's."""
     interaction, vocabulary = source["colours"], source["vocabulary"]
@@ -199,7 +182,6 @@ def _colours(source: dict) -> np.ndarray:
             )
         return found
     if "gaussian" in interaction:
-        # G normal: variance 1, and 2 on the diagonal
         draws = np.random.default_rng(interaction["gaussian"]).standard_normal((vocabulary,) * 2)
         return (draws + draws.T) / math.sqrt(2)
     return own_tensor("colours", interaction["file"], (vocabulary, vocabulary))
@@ -223,7 +205,7 @@ def measure(
     seeds = stream.generate_state(4)
     for k, start in enumerate(STARTS):
         tokens = ordered(model, chains) if start == "cold" else None
-        numbers = np.random.SeedSequence([k, *seeds.tolist()])
+        numbers = np.random.SeedSequence([k, *seeds])
         run = pair_gibbs.sample(
             model, chains, sweeps, numbers, threads, f"{start} beta = {model.beta:.4g}",
             initial=tokens,
@@ -233,9 +215,8 @@ def measure(
 
 
 def autocorrelation_time(values: np.ndarray) -> float:
-    """1/2 + sum_t rho(t) of stationary series (chains, times) with one common mean, summed up to
-    the first t >= 1 that is at least 6 times the result (Sokal's window); infinite if nothing
-    varies."""
+    """1/2 + sum_t rho(t) of stationary series (chains, times) with one common mean, up to the first
+    t that is at least 6 times the result (Sokal's window); infinite if nothing varies."""
     centred = values - values.mean()
     variance = (centred**2).mean()
     if variance <= 1e-12 * (values**2).mean():
@@ -255,18 +236,16 @@ def find_beta(
     streams: dict[str, np.random.SeedSequence],
     threads: int = 1,
 ) -> float:
-    """The beta at which the mean Hamming distance, averaged over hot and cold starts, is `target`.
-
-    Bisection with the same random numbers at each step, then one step of Newton's method with more
-    chains. `SourceError` says how far the distance falls, if it does not reach the target.
-    """
+    """The beta at which the mean Hamming distance, averaged over hot and cold starts, is `target`,
+    by bisection with the same random numbers at each step, then a step of Newton's method with more
+    chains. `SourceError` says how far the distance falls, if it does not reach the target."""
 
     def distance(beta: float, chains: int = SEARCHED, stream: str = "search") -> float:
         found = measure(at(beta), chains, sweeps, streams[stream], threads)
         return (found["hot"] + found["cold"]) / 2
 
     hamiltonian = at(1.0)
-    unit = 1.0 / field_scale(hamiltonian.couplings, hamiltonian.colours)
+    unit = 1.0 / hamiltonian.logit_scale()
     low, high = 0.0, unit
     reached = [(1 - 1 / hamiltonian.vocabulary, 0.0), (distance(high), high)]
     while reached[-1][0] > target:

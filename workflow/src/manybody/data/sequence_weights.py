@@ -2,8 +2,8 @@
 them (Morcos et al. 2011). Two sequences are similar when the share of columns in which they agree,
 gaps counted as any colour, is at least the identity asked for.
 
-The weights of a set of sequences are a Parquet file with one column `weight` (float64) in the
-order of the sequences. The file names the digest of their tokens and is refused for others.
+Their Parquet file has one column `weight` (float64) in the order of the sequences, names the digest
+of their tokens and is refused for others.
 """
 
 import math
@@ -22,9 +22,8 @@ ROUNDING = 1e-9  # of identity * L, whose product is rounded
 
 
 class Neighbours(NamedTuple):
-    """For each of N sequences: how many are similar, itself included, and the number of its
-    cluster, which is that of the cluster's first sequence. A cluster is linked by pairs that are
-    similar."""
+    """For each of N sequences: how many are similar, itself included, and the number of the first
+    sequence of its cluster, which is linked by pairs that are similar."""
 
     counts: np.ndarray
     clusters: np.ndarray
@@ -36,10 +35,9 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
     from manybody.io.compiled import each
 
     rows, length = tokens.shape
-    if tokens.size and tokens.max() > MOST:
+    if tokens.max(initial=0) > MOST:
         raise ValueError(f"tokens up to {tokens.max()}, expected at most {MOST}")
-    padded = np.zeros((rows, -(-length // STRIDE) * STRIDE), np.uint8)
-    padded[:, :length] = tokens
+    padded = np.pad(tokens.astype(np.uint8, order="C"), ((0, 0), (0, -length % STRIDE)))
     words = padded.view(np.uint64)
     allowed = length - least_equal(identity, length)
     counts = np.zeros((threads, rows), np.int64)
@@ -60,7 +58,7 @@ def least_equal(identity: float, length: int) -> int:
 def write(path: str | Path, weights: np.ndarray, train: str | Path, about: dict) -> None:
     """Writes the weights (N,) of the N sequences in the file `train`, atomically."""
     document = {"kind": KIND, "tokens": Sequences.open(train).sha256, "about": about}
-    write_table(path, pa.table([pa.array(weights, pa.float64())], schema=SCHEMA), document)
+    write_table(path, pa.table({"weight": weights}, SCHEMA), document)
 
 
 def read(path: str | Path, sequences: Sequences) -> np.ndarray:

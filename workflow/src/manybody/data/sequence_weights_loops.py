@@ -1,4 +1,4 @@
-"""The compiled loop of `reweighting`: which pairs of sequences are similar."""
+"""The compiled loop of `sequence_weights`: which pairs of sequences are similar."""
 
 import numpy as np
 
@@ -6,9 +6,8 @@ from manybody.io.compiled import njit
 
 BLOCK = 32  # rows that stay in the first level of cache while all others pass by
 STRIDE = 64  # columns between two looks at whether a pair is still similar
-WORD = 8  # columns in a word, one byte each
 MOST = 127  # largest colour: a byte's highest bit is needed for comparing
-_WORDS = STRIDE // WORD
+_WORDS = STRIDE // 8  # a byte for each column
 _CARRY = np.uint64(0x7F7F7F7F7F7F7F7F)  # added to a byte, sets its highest bit unless it was 0
 _HIGH = np.uint64(0x8080808080808080)
 _SEVEN = np.uint64(7)

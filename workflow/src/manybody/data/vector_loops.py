@@ -1,10 +1,10 @@
 """Lanes: arithmetic on as many sequences at once as a vector of the processor is wide.
 
 An array (rows, columns, LANES) holds the same number of `LANES` sequences next to each other, so a
-weight that all of them share multiplies whole vectors, whatever |V| and L are. In compiled code
-`get` and `put` move LANES numbers between an array and a vector, on which + - * / act; `add_mixed`
-and `add_products` are products of small matrices that keep a tile of sums in registers. A compiler
-does not find these forms in loops over a short last axis, so they are given to it as they are.
+weight that all of them share multiplies whole vectors. In compiled code `get` and `put` move LANES
+numbers between an array and a vector, on which + - * / act; `add_mixed` and `add_products` are
+products of small matrices that keep a tile of sums in registers. A compiler does not find these
+forms in loops over a short last axis.
 """
 
 import operator
@@ -51,9 +51,8 @@ def get(typing, array, row, column):
 
     def generate(context, builder, signature, arguments):
         vector = context.get_value_type(kind)
-        align = 4 if isinstance(vector.element, ir.FloatType) else 8
         place = _address(context, builder, signature.args[0], vector, *arguments)
-        return builder.load(place, align=align)
+        return builder.load(place, align=context.get_abi_sizeof(vector.element))
 
     return kind(array, types.intp, types.intp), generate
 
@@ -64,9 +63,8 @@ def put(typing, array, row, column, lanes):
 
     def generate(context, builder, signature, arguments):
         *place, lanes = arguments
-        align = 4 if isinstance(lanes.type.element, ir.FloatType) else 8
         place = _address(context, builder, signature.args[0], lanes.type, *place)
-        builder.store(lanes, place, align=align)
+        builder.store(lanes, place, align=context.get_abi_sizeof(lanes.type.element))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, lanes), generate
@@ -131,9 +129,8 @@ def _power_of_two(typing, lanes):
 
     def generate(context, builder, signature, arguments):
         whole = ir.VectorType(ir.IntType(bits), LANES)
-        exponent = builder.add(
-            builder.fptosi(arguments[0], whole), ir.Constant(whole, [bias] * LANES)
-        )
+        number = builder.fptosi(arguments[0], whole)
+        exponent = builder.add(number, ir.Constant(whole, [bias] * LANES))
         shifted = builder.shl(exponent, ir.Constant(whole, [mantissa] * LANES))
         return builder.bitcast(shifted, arguments[0].type)
 
@@ -185,24 +182,23 @@ def _address(context, builder, given, kind, array, *indices):
 def broadcast(builder, number):
     """A vector of the processor whose lanes all hold `number`."""
     empty = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
-    first = ir.IntType(32)(0)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(builder.insert_element(empty, number, first), empty, places)
+    first = builder.insert_element(empty, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, empty, lanes_at([0] * LANES))
+
+
+def lanes_at(numbers):
+    """Numbers of lanes as a constant, for a shuffle."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers))
 
 
 def folded(builder, lanes, combine):
-    """One number of lanes, combined in pairs, in an order of its own that no compiler may change.
-    `combine` makes one vector of two."""
+    """One number of lanes, by `combine` of two vectors, in an order that no compiler may change."""
     size = LANES
     while size > 1:
         size //= 2
-        halves = (
-            builder.shuffle_vector(
-                lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), size), list(places))
-            )
-            for places in (range(size), range(size, 2 * size))
-        )
-        lanes = combine(*halves)
+        low = builder.shuffle_vector(lanes, lanes, lanes_at(range(size)))
+        high = builder.shuffle_vector(lanes, lanes, lanes_at(range(size, 2 * size)))
+        lanes = combine(low, high)
     return builder.extract_element(lanes, ir.IntType(32)(0))
 
 
@@ -213,8 +209,7 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
     weighted 1: first[row + r, m] * second[m, column + c], a weight times lanes.
     weighted 0: first[row + r, m] * second[column + c, m], lanes times lanes.
     Rows and columns beyond the last are the last, done again. Where `turned` is 1, arrays of lanes
-    count as transposed, but not the `out` of weighted 0. Height, width and weighted are known when
-    this is compiled.
+    count as transposed, but not the `out` of weighted 0. Height, width and weighted are literals.
     """
     rows, columns = range(height.literal_value), range(width.literal_value)
     weights = bool(weighted.literal_value)
@@ -228,37 +223,27 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
         vector = context.get_value_type(kind)
         turn = builder.icmp_signed("!=", arguments[3], arguments[3].type(0))
 
+        def exchanged(own, other):
+            """Two numbers, the other way around where `turned` is 1."""
+            return builder.select(turn, other, own), builder.select(turn, own, other)
+
         def place(array, turns):
             """Address of an element or vector, by row and column."""
             strides = cgutils.unpack_tuple(builder, array.strides)[:2]
-            if turns:
-                strides = [
-                    builder.select(turn, other, own)
-                    for own, other in zip(strides, strides[::-1], strict=True)
-                ]
-            one = vector if array is not left or not weights else vector.element
+            by_row, by_column = exchanged(*strides) if turns else strides
+            one = vector.element if array is left and weights else vector
 
-            def address(*indices):
-                steps = [
-                    builder.mul(index, stride)
-                    for index, stride in zip(indices, strides, strict=True)
-                ]
-                return cgutils.pointer_add(
-                    builder, array.data, builder.add(*steps), one.as_pointer()
-                )
+            def address(row, column):
+                step = builder.add(builder.mul(row, by_row), builder.mul(column, by_column))
+                return cgutils.pointer_add(builder, array.data, step, one.as_pointer())
 
             return address
 
-        align = 4 if isinstance(vector.element, ir.FloatType) else 8
+        align = context.get_abi_sizeof(vector.element)
         of_left, of_right = place(left, not weights), place(right, True)
         of_total = place(total, weights)
-        shapes = [cgutils.unpack_tuple(builder, array.shape)[:2] for array in (left, total)]
-        of_rows, of_columns = shapes[1]
-        if weights:
-            of_rows, of_columns = (
-                builder.select(turn, other, own)
-                for own, other in ((of_rows, of_columns), (of_columns, of_rows))
-            )
+        shape = cgutils.unpack_tuple(builder, total.shape)[:2]
+        of_rows, of_columns = exchanged(*shape) if weights else shape
 
         def places(first, size, limit):
             last = builder.sub(limit, limit.type(1))
@@ -275,7 +260,7 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
                 sums[r, c] = cgutils.alloca_once(builder, vector)
                 start = builder.load(of_total(at_rows[r], at_columns[c]), align=align)
                 builder.store(start, sums[r, c])
-        short, long = shapes[0]
+        short, long = cgutils.unpack_tuple(builder, left.shape)[:2]
         count = long if weights else builder.select(turn, short, long)
         with cgutils.for_range(builder, count) as loop:
             m = loop.index
@@ -317,10 +302,8 @@ def add_mixed_column(weights, rows, out, column):
 
 @njit(nogil=True, cache=True, **BORROWED)
 def add_products(left, right, out, turned):
-    """out (m, k, LANES) += sum over c of left (m, c, LANES) * right (k, c, LANES), lane by lane.
-
-    `turned`: left and right are transposed.
-    """
+    """out (m, k, LANES) += sum over c of left (m, c, LANES) * right (k, c, LANES), lane by lane;
+    `turned`: left and right are transposed."""
     for column in range(0, out.shape[1], WIDTH):
         for row in range(0, len(out), HEIGHT):
             _tile(left, right, out, turned, row, column, HEIGHT, WIDTH, 0)
