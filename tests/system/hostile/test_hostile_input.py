@@ -28,9 +28,9 @@ CORPUS = {"kind": "file", "split": {"train": 0.5, "validation": 0.25, "test": 0.
 
 # What a child process does with a path, once everything it needs is imported.
 READ = {
-    "lines": "for piece in text.read_files([path], 'line', '', None, {}): pass",
-    "blank-line": "for piece in text.read_files([path], 'blank-line', '', None, {}): pass",
-    "rows": "for piece in text.read_files([path], 'line', '', 'text', {}): pass",
+    "lines": "for piece in text.read_files([path], 'line', '', None, {}, []): pass",
+    "blank-line": "for piece in text.read_files([path], 'blank-line', '', None, {}, []): pass",
+    "rows": "for piece in text.read_files([path], 'line', '', 'text', {}, []): pass",
     "alignment": "alignment.read(path, 'fasta')",
     "documents": "for piece in documents.Documents(path): pass",
     "sequences": "sequences.Sequences.open(path).tokens",
@@ -190,7 +190,7 @@ from pathlib import Path
 from manybody.data import documents, text, tokenizer
 path = Path({str(tmp_path)!r})
 with documents.writer(path / "train.parquet", {{}}) as writer:
-    for piece in text.read_files([path / "line.txt"], "line", "", None, {{}}):
+    for piece in text.read_files([path / "line.txt"], "line", "", None, {{}}, []):
         writer.add(piece)
 tokenizer.train(path / "train.parquet", 300, path / "tokenizer.json")
 tokenizer.encode_split(path / "train.parquet", path / "tokenizer.json", 16, path / "out", {{}})
@@ -264,7 +264,8 @@ def test_a_refusal_names_a_file_that_no_terminal_can_show(tmp_path):
     code = (
         "import os, sys; from pathlib import Path; from manybody.io.logs import log_to; "
         "from manybody.data import text; log_to(sys.argv[1]); "
-        "list(text.read_files([Path(os.fsdecode(os.fsencode(sys.argv[2])))], 'line', '', None, {}))"
+        "path = Path(os.fsdecode(os.fsencode(sys.argv[2]))); "
+        "list(text.read_files([path], 'line', '', None, {}, []))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, log, file],

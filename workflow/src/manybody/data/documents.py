@@ -1,8 +1,8 @@
 """Documents on disk between reading a corpus and tokenising it: Parquet, in pieces, streamed.
 
-A document of any size is stored as pieces of at most 64 Ki characters. Pieces are cut before a
-single space or newline that stands between two other characters. Byte-level BPE joins no token
-across such a place, so the pieces together have the tokens of the document.
+A document is stored as pieces of at most 64 Ki characters, cut before a single space or newline
+between two other characters. Byte-level BPE joins no token across such a place, so the pieces
+together have the tokens of the document.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from manybody.io.parquet import Refused, open_document, read_groups, set_documen
 from manybody.io.quick_start import boolean_column, text_column
 
 KIND = "documents"
+MARKER = "<|endoftext|>"  # between documents, in files and as a token
 PIECE = 2**16  # characters
 GROUP = 2**22  # characters in a row group
 ROWS = 2**15  # pieces in a row group
@@ -49,22 +50,17 @@ class Cutter:
     def add(self, text: str) -> list[Piece]:
         if not self._size and (not text or text.isspace()):
             return []
-        # In small parts: else each piece of a text of 100 MB would cost a copy of the rest.
-        return [
-            piece
-            for start in range(0, len(text), PIECE)
-            for piece in self._add(text[start : start + PIECE])
-        ]
-
-    def _add(self, text: str) -> list[Piece]:
-        self._waiting.append(text)
-        self._size += len(text)
         ready = []
-        while self._size > PIECE:
-            text = "".join(self._waiting)
-            cut = _joint(text, PIECE)
-            ready.append(Piece(text[:cut], False))
-            self._waiting, self._size = [text[cut:]], len(text) - cut
+        # In small parts: else each piece of a text of 100 MB would cost a copy of the rest.
+        for start in range(0, len(text), PIECE):
+            part = text[start : start + PIECE]
+            self._waiting.append(part)
+            self._size += len(part)
+            while self._size > PIECE:
+                whole = "".join(self._waiting)
+                cut = _joint(whole, PIECE)
+                ready.append(Piece(whole[:cut], False))
+                self._waiting, self._size = [whole[cut:]], len(whole) - cut
         return ready
 
     def end(self) -> list[Piece]:
@@ -171,5 +167,4 @@ class Documents:
                 raise Refused(
                     self.path, f"row group {group} holds {len(table)} rows, not its number"
                 )
-            texts, lasts = table["text"].to_pylist(), table["last"].to_pylist()
-            yield from map(Piece, texts, lasts)
+            yield from map(Piece, table["text"].to_pylist(), table["last"].to_pylist())

@@ -5,7 +5,6 @@ That client only says what a public repository of the Hugging Face hub holds.
 """
 
 import http.client
-import json
 import os
 import time
 import urllib.error
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manybody.data import SourceError
-from manybody.io.atomic import sha256, write_json
+from manybody.io.atomic import read_json, sha256, write_json
 from manybody.io.lease import lease
 from manybody.io.progress import Progress
 
@@ -40,13 +39,12 @@ def fetch(
     The address has to name one file for good, as one at a commit does: what a killed download
     leaves (`path` + ".part") is its beginning, and is continued by an HTTP range request. The
     sha256 is compared with `expected` or, where none is known, with the one that the first download
-    recorded beside the file. `patience`: seconds before the
-    second try, doubled each time. `SourceError` says what failed and, by `otherwise`, what to do
-    with a file that was fetched elsewhere.
+    recorded beside the file. `patience`: seconds before the second try, doubled each time.
+    `SourceError` says what failed and, by `otherwise`, what to do with a file fetched elsewhere.
     """
     record = path.with_name(f"{path.name}.json")
     with lease(path.parent):
-        recorded = json.loads(record.read_text()) if record.is_file() else {}
+        recorded = read_json(record) if record.is_file() else {}
         if path.is_file():
             _compare(path, sha256(path), expected, recorded)
             if not recorded:
@@ -82,42 +80,37 @@ def _download(url: str, part: Path, patience: float, otherwise: str) -> None:
     """Completes `part` from `url`; what arrived stays on disk whatever happens."""
     failures = 0
     while True:
-        before = part.stat().st_size if part.is_file() else 0
+        before, final = _size(part), False
+        reason: object = "the connection ended early"
         try:
             if _receive(url, part):
                 return
-            reason: object = "the connection ended early"
         except urllib.error.HTTPError as error:
-            if error.code < 500 and error.code not in (408, 429):
-                raise _unreachable(url, part, error, otherwise) from error
-            reason = error
+            reason, final = error, error.code < 500 and error.code not in (408, 429)
         except (OSError, http.client.HTTPException) as error:
             reason = error
-        after = part.stat().st_size if part.is_file() else 0
-        failures = 0 if after > before else failures + 1
-        if failures == TRIES:
-            raise _unreachable(url, part, reason, otherwise)
+        failures = 0 if _size(part) > before else failures + 1
+        if final or failures == TRIES:
+            raise SourceError(
+                f"cannot download {_public(url)}: {reason}. Run again to go on with what is in "
+                f"{part}, or fetch the file elsewhere and {otherwise}"
+            )
         time.sleep(patience * 2**failures)
 
 
-def _unreachable(url: str, part: Path, reason: object, otherwise: str) -> SourceError:
-    return SourceError(
-        f"cannot download {_public(url)}: {reason}. Run again to go on with what is in {part}, or "
-        f"fetch the file elsewhere and {otherwise}"
-    )
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.is_file() else 0
 
 
 def _public(url: str) -> str:
     """The address without user, password, query and fragment, as it may be shown and kept."""
     parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit(
-        (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
-    )
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _receive(url: str, part: Path) -> bool:
     """One request for what `part` lacks; True if the file is complete."""
-    have = part.stat().st_size if part.is_file() else 0
+    have = _size(part)
     wanted = {"Range": f"bytes={have}-"} if have else {}
     request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **wanted})
     try:
@@ -126,10 +119,10 @@ def _receive(url: str, part: Path) -> bool:
         if error.code != 416:
             raise
         # The server has nothing left to send: what is here is all, or longer than the file.
-        complete = error.headers.get("Content-Range") == f"bytes */{have}"
-        if not complete:
-            part.unlink()
-        return complete
+        if error.headers.get("Content-Range") == f"bytes */{have}":
+            return True
+        part.unlink()
+        return False
     with response:
         if response.status == 200:  # the whole file, also from a server that knows no ranges
             have = 0
@@ -146,7 +139,7 @@ def _receive(url: str, part: Path) -> bool:
             out.flush()
             os.fsync(out.fileno())
     # No length was sent: the file is complete where the answer ends.
-    return total is None or part.stat().st_size == total
+    return total is None or _size(part) == total
 
 
 # --- Public repositories of the Hugging Face hub -----------------------------------------------

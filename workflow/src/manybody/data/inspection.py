@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data.documents import Documents
+from manybody.data.documents import MARKER, Documents
 from manybody.data.duplicates import WORD
 from manybody.data.ngrams import LOOKUPS, NGrams
 from manybody.data.overlap import stand_in
-from manybody.data.text import HEADING, MARKER
+from manybody.data.text import HEADING
 from manybody.data.tokenizer import load
 from manybody.io.sequences import Sequences
 
@@ -38,7 +38,7 @@ def words(paths: dict[str, str]) -> dict[str, dict]:
             if seen >= CHARACTERS:
                 break
         known = counts if known is None else known
-        total = sum(counts.values())
+        total = counts.total()
         new = sum(count for word, count in counts.items() if word not in known)
         found[split] = {
             "documents": text.documents,
@@ -55,7 +55,7 @@ def words(paths: dict[str, str]) -> dict[str, dict]:
 def tokens(train: Sequences, tokenizer: str | Path) -> dict:
     """`rare`: how often a tenth of the tokens that training has is seen there at most; `unseen`:
     how many of the |V| tokens it does not have; `fragments`: the share of its tokens that are some
-    of the bytes of a character, which the vocabulary has no token for."""
+    bytes of a character without a token of its own."""
     counts = np.bincount(train[: STREAM // train.length].reshape(-1), minlength=train.vocabulary)
     each = load(tokenizer).decode_batch([[n] for n in range(len(counts))], False)
     broken = ["\ufffd" in text for text in each]
@@ -79,16 +79,11 @@ def ngram_losses(train: Sequences, test: Sequences) -> list[dict]:
     found = []
     for order in ORDERS:
         model = NGrams(text, train.vocabulary, order)
+        after = -model.next_token(test[:10000])[:, 1:].mean()
         masked = -model.masked(rows).mean(axis=1)
-        found.append(
-            {
-                "order": order,
-                "next": float(-model.next_token(test[:10000])[:, 1:].mean()),
-                "masked": float(masked.mean()),
-                "error": float(masked.std(ddof=1) / len(masked) ** 0.5),
-                "sequences": len(masked),
-            }
-        )
+        error = masked.std(ddof=1) / len(masked) ** 0.5
+        losses = dict(next=float(after), masked=float(masked.mean()), error=float(error))
+        found.append({"order": order, **losses, "sequences": len(masked)})
     return found
 
 

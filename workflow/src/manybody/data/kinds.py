@@ -15,7 +15,6 @@ from typing import ClassVar, Literal
 from manybody.data import STATES
 from manybody.data.options import (
     HAMILTONIAN,
-    Derived,
     Drawn,
     Sampled,
     Shares,
@@ -366,7 +365,7 @@ class CodeSource(Drawn):
             )
 
 
-class CutSource(Derived):
+class CutSource(Drawn):
     """A planted Hamiltonian without the interactions above an order, exact, by enumeration."""
 
     module = "manybody.data.cut"
@@ -381,6 +380,10 @@ class CutSource(Derived):
         "distribution of that order with the marginals of the planted one on so many sites."
     )
     seed: Seed = key("Draws the sequences.")
+
+    @property
+    def made_from(self) -> str:
+        return self.source
 
     def misfits(self, config):
         planted = config.sources[self.source]

@@ -30,23 +30,22 @@ class KneserNey:
         if length < order:
             raise ValueError(f"a text of {length} tokens in a row has no run of {order} tokens")
         self.vocabulary, self.order = vocabulary, order
-        grams, counts = np.unique(numbered(text, vocabulary, order), return_counts=True)
-        levels = [_Level(grams, counts, vocabulary)]
-        for k in range(order - 1, 0, -1):
-            # Of each k-gram, how many different (k + 1)-grams end with it.
-            if k < order - 1:
-                # Counted, since unique values alone take ten times longer.
-                grams, _ = np.unique(numbered(text, vocabulary, k + 1), return_counts=True)
-            levels.append(_Level(*np.unique(grams % vocabulary**k, return_counts=True), vocabulary))
-        self._levels = levels[::-1]
+        # Counted below the order too, since unique values alone take ten times longer.
+        lengths = range(min(2, order), order + 1)
+        counted = [np.unique(numbered(text, vocabulary, k), return_counts=True) for k in lengths]
+        # Of each k-gram, how many different (k + 1)-grams end with it.
+        endings = [
+            np.unique(grams % vocabulary**k, return_counts=True)
+            for k, (grams, _) in zip(range(1, order), counted, strict=False)
+        ]
+        self._levels = [_Level(*found, vocabulary) for found in (*endings, counted[-1])]
 
     def probability(self, windows: np.ndarray) -> np.ndarray:
         """p of the last token of each row of `windows` (..., n), given those before it: (...)."""
         found = np.full(windows.shape[:-1], 1 / self.vocabulary)
         for k, level in enumerate(self._levels, start=1):
-            found = level.interpolated(
-                numbered(windows[..., -k:], self.vocabulary, k)[..., 0], found
-            )
+            keys = numbered(windows[..., -k:], self.vocabulary, k)[..., 0]
+            found = level.interpolated(keys, found)
         return found
 
 
@@ -109,10 +108,10 @@ class NGrams:
 
     def masked(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given all others of its row, in nats: (N, L) to (N, L)."""
-        count, length = rows.shape
+        length = rows.shape[1]
         found = np.empty(rows.shape)
         step = max(1, COPIES // (self.vocabulary * self.order))
-        for first in range(0, count, step):
+        for first in range(0, len(rows), step):
             part = rows[first : first + step].astype(np.int64)
             for place in range(length):
                 copies = np.repeat(part[:, None], self.vocabulary, axis=1)

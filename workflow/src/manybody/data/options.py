@@ -1,4 +1,4 @@
-"""Base classes of the options of sources, and the keys that several kinds share."""
+"""Base classes of the options of sources, and keys that several kinds share."""
 
 from collections.abc import Iterator
 from math import isclose
@@ -18,19 +18,14 @@ class TensorFile(Block):
 class SourceOptions(Block):
     """Answers of all kinds of sources; each one overrides what differs."""
 
-    module: ClassVar[str]
-    """The module that makes the sequences."""
-    made_by: ClassVar[str]
-    """The rule that makes the sequences."""
-    package_files: ClassVar[tuple[str, ...]] = ()
-    """Files beside the module that it reads."""
+    module: ClassVar[str]  # that makes the sequences
+    made_by: ClassVar[str]  # the rule that makes them
+    package_files: ClassVar[tuple[str, ...]] = ()  # beside the module, which reads them
+    # The conditionals, if they are known: the source's file that holds them, and the module whose
+    # `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`.
     conditionals: ClassVar[tuple[str, str] | None] = None
-    """The conditionals, if they are known: the source's file that holds them, and the module whose
-    `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
-    beside: ClassVar[tuple[str, ...]] = ()
-    """Files beside the sequences that rules make of the source."""
-    reads: ClassVar[tuple[str, ...]] = ()
-    """Files of the source that this one is made from."""
+    beside: ClassVar[tuple[str, ...]] = ()  # files beside the sequences that rules make
+    reads: ClassVar[tuple[str, ...]] = ()  # files of the source that this one is made from
 
     @property
     def made_from(self) -> str | None:
@@ -70,14 +65,6 @@ class Drawn(SourceOptions):
 
     def available(self, split: str) -> int:
         return getattr(self.sequences, split)
-
-
-class Derived(Drawn):
-    """Keys of all sources drawn exactly from files of another; each has its `source`."""
-
-    @property
-    def made_from(self) -> str:
-        return self.source
 
 
 class Sampled(Drawn):

@@ -1,16 +1,17 @@
-"""A training text beside other sequences: what of them stands in it, counted exactly and in bounded
-memory, and how far apart the frequencies of n-grams are.
+"""What of other sequences stands in a training text, counted exactly and in bounded memory, and
+how far apart the frequencies of n-grams are.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from manybody.data import RUN
 from manybody.data.ngrams import looked_up, numbered
+from manybody.io.atomic import read_json
 from manybody.io.sequences import Sequences
 
 PART = 8  # one token in so many may differ in a near-duplicate
@@ -23,19 +24,18 @@ STREAM = 10**7  # training tokens that frequencies are counted in
 def overlap(train: Sequences, blocks: np.ndarray) -> dict:
     """Counts the test blocks, tokens (N, L), that stand in a row anywhere in the training text.
 
-    The training text is the sequences of `train` one after another, as they were cut from it.
-    Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `near`
-    (how many do but for at most `changed` tokens, L / `PART`), `run` (`SHARED`, or L where that is
-    less) and `runs` (how many share that many tokens in a row).
-    Memory: the test blocks and `BLOCK` training tokens.
+    The training text is the sequences of `train` in a row, as they were cut from it. Returns
+    `blocks` (N), `verbatim` (rows that stand there whole), `near` (how many do but for at most
+    `changed` tokens, L / `PART`), `run` (`SHARED`, or L where that is less) and `runs` (how many
+    share that many tokens in a row). Memory: the test blocks and `BLOCK` training tokens.
     """
-    run = min(SHARED, blocks.shape[1])
-    whole, changed = stand_in(train, blocks), blocks.shape[1] // PART
-    parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
-    shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
+    count, length = blocks.shape
+    run, changed = min(SHARED, length), length // PART
+    parts = sliding_window_view(blocks, run, axis=1).reshape(-1, run)
+    shared = stand_in(train, parts).reshape(count, -1).any(axis=1)
     return {
-        "blocks": len(blocks),
-        "verbatim": np.flatnonzero(whole).tolist(),
+        "blocks": count,
+        "verbatim": np.flatnonzero(stand_in(train, blocks)).tolist(),
         "near": int(stand_in(train, blocks, changed).sum()),
         "changed": changed,
         "run": run,
@@ -46,27 +46,21 @@ def overlap(train: Sequences, blocks: np.ndarray) -> dict:
 def repeated(train: np.ndarray, rows: np.ndarray) -> float:
     """The share of `rows` (N, L) that equal a row of `train` (M, L)."""
     both = np.ascontiguousarray(np.concatenate([train, rows]))
-    whole = both.view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
+    whole = both.view(f"V{both[0].nbytes}").ravel()
     return float(np.isin(whole[len(train) :], whole[: len(train)]).mean())
 
 
 def shares(path: str | Path, initial: Iterable[int] | None = None) -> dict:
-    """Reads the counts of `overlap` in the file `path`, as shares of the test blocks.
-
-    `verbatim`, `near` (but for `changed` tokens), `runs` (of `run` tokens), and `initial`: the
-    share of the test blocks with these row numbers that stand whole in the training text, where
-    there are any.
+    """Reads the counts of `overlap` in the file `path`, as shares of the test blocks: `verbatim`,
+    `near` (but for `changed` tokens) and `runs` (of `run` tokens). `initial`, where it is given:
+    the share of the blocks with these row numbers that stand whole in the training text.
     """
-    counts = json.loads(Path(path).read_text(encoding="utf-8"))
-    found = {
-        "verbatim": len(counts["verbatim"]) / counts["blocks"],
-        "near": counts["near"] / counts["blocks"],
-        "changed": counts["changed"],
-        "run": counts["run"],
-        "runs": counts["runs"] / counts["blocks"],
-    }
+    found = read_json(path)
+    blocks, rows = found.pop("blocks"), found["verbatim"]
+    found |= {key: found[key] / blocks for key in ("near", "runs")}
+    found["verbatim"] = len(rows) / blocks
     if initial is not None:
-        found["initial"] = float(np.isin(list(initial), counts["verbatim"]).mean())
+        found["initial"] = float(np.isin(list(initial), rows).mean())
     return found
 
 
@@ -86,14 +80,15 @@ def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarr
     """True for rows of `wanted` (n, w) that are w tokens in a row of the training text, but for at
     most `changed` of them: (n,).
 
-    Cut into one part more, such a row has a part as it is in the text: rows and places that share
-    one are compared token by token, so that the count is exact.
+    Cut into `changed` + 1 parts, such a row has one as it is in the text: rows and places that
+    share a part are compared token by token, so that the count is exact.
     """
     width = wanted.shape[1]
     rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
-    found, edges = np.zeros(len(rows), bool), np.linspace(0, width, changed + 2).astype(int)
+    found = np.zeros(len(rows), bool)
+    edges = np.linspace(0, width, changed + 2).astype(int)
     for tokens in _stretches(train, width):
-        windows = np.lib.stride_tricks.sliding_window_view(tokens, width)
+        windows = sliding_window_view(tokens, width)
         for low, high in pairwise(edges):
             left = np.flatnonzero(~found)
             hashes = _hashes(rows[left, low:high], high - low)[:, 0]
@@ -139,13 +134,12 @@ class Text:
         self._counts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def distance(self, tokens: np.ndarray, order: int) -> float:
-        """Total variation between the n-grams of tokens (N, L) and of the text, each pooled over
-        places within sequences; of the text's first `STREAM` tokens."""
+        """Total variation between the n-grams of tokens (N, L) and of the text's first `STREAM`
+        tokens, each pooled over places within sequences."""
         if order not in self._counts:
             rows = self._train[: max(1, STREAM // self._train.length)]
-            self._counts[order] = np.unique(
-                numbered(rows, self.vocabulary, order), return_counts=True
-            )
+            grams = numbered(rows, self.vocabulary, order)
+            self._counts[order] = np.unique(grams, return_counts=True)
         known, counts = self._counts[order]
         grams, found = np.unique(numbered(tokens, self.vocabulary, order), return_counts=True)
         place, there = looked_up(known, grams)
@@ -153,16 +147,11 @@ class Text:
         return float(np.maximum(found / found.sum() - of_text, 0).sum())
 
     def copied(self, sets: Sequence[np.ndarray]) -> list[float | None]:
-        """The share of runs of `RUN` tokens of each of `sets`, tokens (N, L), that stand in the
-        text; None for shorter sequences. The text is read once for all."""
-        runs = [
-            np.lib.stride_tricks.sliding_window_view(tokens, RUN, axis=1).reshape(-1, RUN)
-            for tokens in sets
-            if tokens.shape[1] >= RUN
-        ]
-        if not runs:
+        """The share of runs of `RUN` tokens of each of `sets`, tokens (N, L) of one L, that stand
+        in the text; None where L is less. The text is read once for all."""
+        if sets[0].shape[1] < RUN:
             return [None] * len(sets)
+        runs = [sliding_window_view(tokens, RUN, axis=1).reshape(-1, RUN) for tokens in sets]
         there = stand_in(self._train, np.concatenate(runs))
         ends = np.cumsum([len(part) for part in runs])[:-1]
-        shares = iter(float(part.mean()) for part in np.split(there, ends))
-        return [next(shares) if tokens.shape[1] >= RUN else None for tokens in sets]
+        return [float(part.mean()) for part in np.split(there, ends)]

@@ -1,8 +1,8 @@
 """Real text with no download: the English prose in the docstrings of installed packages.
 
-Files are read with `ast` and never imported. A docstring is cut into paragraphs; those that are
-mostly words are kept, deduplicated, sorted and shuffled with a fixed seed. Each package's prose has
-a sha256 in the config: with the same pure-source packages the corpus has the same bytes anywhere.
+Files are read with `ast` and never imported. Paragraphs that are mostly words are kept,
+deduplicated, sorted and shuffled with a seed. Each package's prose has a sha256 in the config: with
+the same pure-source packages the corpus has the same bytes anywhere.
 
 `python -m manybody.data.pydocs sympy networkx` prints the lines for the config.
 """
@@ -28,11 +28,10 @@ LEFT_OUT = {"test", "tests", "testing"}  # folders
 
 
 def modules(packages: dict[str, str | None]) -> dict[str, str]:
-    """The distinct paragraphs of `packages`, each with its first module.
+    """The distinct paragraphs of `packages`, {distribution: expected sha256 of its prose, or None},
+    each with its first module by name, {distribution}/{file}.
 
-    `packages`: {distribution: expected sha256 of its prose, or None}. The first module by name, as
-    {distribution}/{file}; the order in which files are read has no effect. `SourceError` names a
-    package that is not installed or whose prose is not the expected one.
+    `SourceError` names a package that is not installed or whose prose is not the expected one.
     """
     found: dict[str, str] = {}
     for name, expected in packages.items():
@@ -82,22 +81,14 @@ def docstrings(source: bytes) -> Iterator[str]:
     """The docstrings in Python source code, as they are written in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about escapes, by newer Pythons
-        tree = ast.parse(source)
-    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in _statements(tree):
-        if isinstance(node, scopes) and node.body and isinstance(node.body[0], ast.Expr):
-            value = node.body[0].value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value.value
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """`tree` and the statements in it, as `ast.walk` without expressions: they hold no scopes, and
-    are most of what it takes its time for."""
-    waiting = deque([tree])
+        waiting = deque([ast.parse(source)])
     while waiting:
         node = waiting.popleft()
-        yield node
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found = ast.get_docstring(node, clean=False)
+            if found is not None:
+                yield found
+        # Not `ast.walk`, which takes most of its time for expressions: they hold no scopes.
         for part in ("body", "handlers", "orelse", "finalbody", "cases"):
             waiting.extend(getattr(node, part, ()))
 
@@ -129,11 +120,7 @@ def is_prose(paragraph: str) -> bool:
 
 def digest(paragraphs: Iterable[str]) -> str:
     """sha256 of paragraphs, each followed by a newline, as UTF-8."""
-    total = hashlib.sha256()
-    for paragraph in paragraphs:
-        total.update(paragraph.encode())
-        total.update(b"\n")
-    return total.hexdigest()
+    return hashlib.sha256("".join(f"{one}\n" for one in paragraphs).encode()).hexdigest()
 
 
 def _indentation(line: str) -> int:

@@ -1,9 +1,8 @@
 """Corpora: text from docstrings, published data sets or the user's files, cut into three splits.
 
-`collect` is the whole job: it reads a corpus as the config describes it, as a stream, and writes
-the documents of each split. The split of a document depends only on the seed and on the document's
-own text, or that of its group (see `duplicates`). So equal documents are in one split, and in a
-longer corpus the old documents stay in their splits, except where their group has grown.
+The split of a document depends only on the seed and on its own text, or that of its group (see
+`duplicates`). So equal documents are in one split, and in a longer corpus the old documents stay in
+their splits, except where their group has grown.
 """
 
 import codecs
@@ -30,7 +29,7 @@ from manybody.data import (
     pydocs,
     refuse_bomb,
 )
-from manybody.data.documents import Cutter, Piece, by_document
+from manybody.data.documents import MARKER, Cutter, Piece, by_document
 from manybody.data.duplicates import Deduplicated
 from manybody.io.atomic import sha256
 from manybody.io.parquet import DAMAGE
@@ -50,7 +49,6 @@ MARKS = {
 }
 ENDS = "\n\x85\u2028\u2029\f\v"  # of lines; of them a file has the first that its start has
 UNIX = re.compile(r"\r{1,2}\n|\n\r|\r")  # ends that are to be LF
-MARKER = "<|endoftext|>"
 NAMED = 5  # of what is passed over
 ALIGNED = re.compile(
     rb"(#.*\s+)?>.*\n(?=[A-Z*.~-]{5})([A-Z*.~-]*\r?\n)*(>|[A-Z*.~-]*\Z)"  # FASTA
@@ -60,14 +58,12 @@ HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
 
 def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> None:
-    """Writes the documents of `corpus` (its entry in the config) to `out[split]`.
+    """Writes the documents of `corpus` to `out[split]`, as a stream.
 
-    `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
-    "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1,
-    `SHARES` if absent; `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs
-    and file: repeated text is kept once, or in one split (`duplicates`). `downloads`: folder for
-    what has to be fetched. `SourceError` says what cannot be read; a split that comes out empty is
-    one such case, a file that changes while it is read another. Nothing is left at `out` then.
+    `corpus`: its entry in the config; if absent, `split` is `SHARES`, `seed` 0, and `deduplicate`
+    true for the kinds pydocs and file. `downloads`: folder for what has to be fetched.
+    `SourceError`, with nothing left at `out`: a corpus that cannot be read, a split that comes out
+    empty, a file that changes while it is read.
     """
     inputs: dict[str, str] = {}
     read = Unchanged()
@@ -82,10 +78,10 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     abouts = {split: {**about, "split": split} for split in SPLITS}
     with ExitStack() as stack:
         writers = {
-            split: stack.enter_context(documents.writer(out[split], abouts[split]))
-            for split in SPLITS
+            split: stack.enter_context(documents.writer(out[split], about))
+            for split, about in abouts.items()
         }
-        parts = _parts(kind, corpus, Path(downloads), inputs, read, passed)
+        parts = _parts(corpus, Path(downloads), inputs, read, passed)
         if unique:
             folder = Path(out["train"]).parent / ".deduplicating"
             shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
@@ -103,27 +99,23 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                 target.add(piece)
                 lines += piece.text.count("\n") + piece.last
         read.check()
-        for of_split in abouts.values():
-            of_split |= {"passed_over": passed} if passed else {}
-        for name, writer in writers.items():
-            if not writer.documents:
-                counts = ", ".join(
-                    [f"{key} {one.documents}" for key, one in writers.items()]
-                    + [
-                        f"of {about['deduplicated']['documents']} with those that repeat and with "
-                        "lines that more than 5 have, which `deduplicate: false` keeps"
-                    ]
-                    * bool(unique)
+        for about in abouts.values():
+            about |= {"passed_over": passed} if passed else {}
+        if empty := [name for name, writer in writers.items() if not writer.documents]:
+            found = ", ".join(f"{name} {writer.documents}" for name, writer in writers.items())
+            if unique:
+                found += (
+                    f", of {counts['documents']} with those that repeat and with lines that more "
+                    "than 5 have, which `deduplicate: false` keeps"
                 )
-                raise SourceError(
-                    f"the {name} split comes out empty (documents: {counts}); expected at least "
-                    f"one document in each; give it a larger share, another `seed`, or more "
-                    f"documents (the corpus has {lines} line ends; is `boundary` what separates "
-                    f"documents? With `line` each line is one, with `marker` a line of "
-                    f"{corpus.get('marker', MARKER)} alone ends one; of those inside lines "
-                    f"sed 's/MARKER/\\n&\\n/g' makes such lines)",
-                    "split",
-                )
+            raise SourceError(
+                f"the {empty[0]} split comes out empty (documents: {found}); expected at least one "
+                f"document in each; give it a larger share, another `seed`, or more documents (the "
+                f"corpus has {lines} line ends; is `boundary` what separates documents? With "
+                f"`line` each line is one, with `marker` a line of {corpus.get('marker', MARKER)} "
+                f"alone ends one; of those inside lines sed 's/MARKER/\\n&\\n/g' makes such lines)",
+                "split",
+            )
     try:
         # Tested again: a file that changed before the splits were written is older than they are.
         read.check()
@@ -135,9 +127,8 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
 def passed_over(passed: list[str]) -> str:
     """A sentence on what of a corpus was passed over, each with its reason."""
-    return f"Passed over: {', '.join(passed[:NAMED])}" + (
-        f" and {len(passed) - NAMED} more." if len(passed) > NAMED else "."
-    )
+    more = f" and {len(passed) - NAMED} more" if len(passed) > NAMED else ""
+    return f"Passed over: {', '.join(passed[:NAMED])}{more}."
 
 
 def _deduplicated(
@@ -156,18 +147,14 @@ def _deduplicated(
 
 
 def _parts(
-    kind: str,
-    corpus: dict,
-    downloads: Path,
-    inputs: dict[str, str],
-    read: Unchanged,
-    passed: list[str],
+    corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged, passed: list[str]
 ) -> Iterator[tuple[str, Iterable[Piece], list[str]]]:
     """The named parts of a corpus: their pieces, and the work that each document is from, if known.
 
     `inputs` gets the sha256 of each file, `read` the files before any is opened, and `passed` what
     is passed over.
     """
+    kind = corpus["kind"]
     if kind == "pydocs":
         modules = pydocs.modules(corpus["packages"])
         paragraphs = pydocs.shuffled(modules, corpus.get("seed", 0))
@@ -197,7 +184,7 @@ def _parts(
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
             read.add(files)
-            yield part, read_files(files, boundary, MARKER, "text", inputs), []
+            yield part, read_files(files, boundary, MARKER, "text", inputs, []), []
 
 
 def _refuse_sequences(path: Path) -> None:
@@ -206,10 +193,9 @@ def _refuse_sequences(path: Path) -> None:
         if ALIGNED.match(opened.read(LINE)):
             raise SourceError(
                 f"found {path}, which holds sequences in FASTA, Stockholm or Clustal, whose names "
-                "would be read as text; "
-                "expected a text; take an alignment as a source of kind `alignment` or by "
-                "manybody family, ask a language model of them by manybody spectrum, or write a "
-                "sequence a line without names, with `boundary: line`",
+                "would be read as text; expected a text; take an alignment as a source of kind "
+                "`alignment` or by manybody family, ask a language model of them by manybody "
+                "spectrum, or write a sequence a line without names, with `boundary: line`",
                 "files",
             )
 
@@ -220,7 +206,7 @@ def read_files(
     marker: str,
     column: str | None,
     inputs: dict[str, str],
-    passed: list[str] | None = None,
+    passed: list[str],
 ) -> Iterator[Piece]:
     """The documents of text, Parquet and Arrow files, in order, with a progress bar in bytes.
 
@@ -244,7 +230,7 @@ def read_files(
                     blank += not row.strip()
                     yield from document.add(row)
                     yield from document.end()
-                if blank and passed is not None:
+                if blank:
                     passed.append(f"{path} ({blank} blank or null rows)")
 
 
@@ -292,12 +278,13 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
                     "UTF-8 (iconv -c -f UTF-8 -t UTF-8), or leave it out"
                 ) from error
             if zeros := text.count("\0"):
-                wide = zeros > len(text) / 8
-                fix = f"convert it (iconv -f UTF-16{'LE' if start[0] else 'BE'} ...)"
-                fix = fix if wide else "drop them (tr -d '\\000')"
+                what, fix = "no text", "drop them (tr -d '\\000')"
+                if zeros > len(text) / 8:
+                    what, code = "UTF-16", "UTF-16LE" if start[0] else "UTF-16BE"
+                    fix = f"convert it (iconv -f {code} ...)"
                 raise SourceError(
-                    f"{path} has {zeros} NULs in {len(raw)} bytes from byte {offset} on, as "
-                    f"{'UTF-16' if wide else 'no text'} has; expected UTF-8; {fix}, or leave it out"
+                    f"{path} has {zeros} NULs in {len(raw)} bytes from byte {offset} on, as {what} "
+                    f"has; expected UTF-8; {fix}, or leave it out"
                 )
             # Signs of an end may stand in two reads: the last ones wait for the next.
             kept = text.rstrip("\r\n") if raw else text
@@ -345,11 +332,9 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
             _refuse_bombs(path, opened, named)
             batches = opened.iter_batches(batch_size=1000, columns=[named])
         else:
-            batches = (
-                map(opened.get_batch, range(opened.num_record_batches))
-                if kind == "Arrow"
-                else opened
-            )
+            batches = opened
+            if kind == "Arrow":
+                batches = map(opened.get_batch, range(opened.num_record_batches))
         row, size = 0, path.stat().st_size / max(rows or 0, 1)
         for batch in batches:
             batch.validate(full=True)

@@ -16,12 +16,11 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from manybody.data import SourceError
-from manybody.data.documents import Documents, Piece
+from manybody.data.documents import MARKER, Documents, Piece
 from manybody.io import sequences
 from manybody.io.atomic import read_json, sha256, write_json, write_text
 from manybody.io.progress import Progress
 
-MARKER = "<|endoftext|>"
 BATCH = 1000  # pieces that are tokenised together
 BATCH_CHARACTERS = 2**21
 
