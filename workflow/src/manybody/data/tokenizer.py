@@ -1,13 +1,13 @@
 """Byte-level BPE, trained on the training split only, and full-sentence blocks of L tokens.
 
-All documents of a split are joined in order, tokenised and cut into consecutive blocks of L. A
-block may start and end anywhere; a tail shorter than L is dropped. Between two documents stands a
-newline or, where the config keeps it, the end-of-document marker as one ordinary token.
+The documents of a split are tokenised in order and cut into consecutive blocks of L, which may
+start and end anywhere; a tail shorter than L is dropped. Between two documents stands a newline or,
+where the config keeps it, the end-of-document marker as one ordinary token.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,9 +30,8 @@ def train(
 ) -> None:
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
-    A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
-    the marker is token 0 where it is "kept"; |V| is at least that. `SourceError` if the text has
-    too few pairs that occur twice to make |V| tokens.
+    A file beside it names the documents. The alphabet is all 256 bytes, and the marker is token 0
+    where it is "kept". `SourceError` if the text has too few pairs that occur twice for |V| tokens.
     """
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -46,8 +45,8 @@ def train(
     )
     text = Documents(documents)
     with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
-        batches = batched(text, progress)
-        bpe.train_from_iterator((_ended(batch, end_of_document) for batch in batches), trainer)
+        batches = _batched(text, progress, end_of_document == "dropped")
+        bpe.train_from_iterator((texts for texts, _ in batches), trainer)
     if bpe.get_vocab_size() != vocabulary:
         cut = text.about.get("deduplicated")
         repeated = f"; {cut['characters']} in all splits with repeated text" if cut else ""
@@ -83,10 +82,10 @@ def encode_split(
 ) -> None:
     """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
 
-    `blocks`: how many to keep, from the start; all of them if None. `about` is completed with what
-    made the file. `special` is what `own_tokenizer.describe` says of a tokenizer that comes with a
-    model: its tokens stand before and after the text of each block, among the L. `SourceError` if
-    there is no block at all, or fewer than asked.
+    `blocks`: how many to keep, from the start; all of them if None. `special` is what
+    `own_tokenizer.describe` says of a tokenizer that comes with a model: its tokens stand before
+    and after the text of each block, among the L. `SourceError` if there is no block at all, or
+    fewer than asked.
     """
     bpe = load(tokenizer)
     text = Documents(documents)
@@ -99,6 +98,15 @@ def encode_split(
             f"expected at least 2 tokens of text; raise it",
             "length",
         )
+    marker = None
+    if end_of_document == "kept":
+        marker = known.get("end", bpe.token_to_id(MARKER))
+        if marker is None:
+            raise SourceError(
+                f"found kept, but the tokenizer has no token that ends a document, such as "
+                f"{MARKER}; expected dropped, or another tokenizer; set it",
+                "end_of_document",
+            )
     if special:
         about = {**about, "special": special}
     trained_on = _beside(tokenizer, "documents")
@@ -113,9 +121,8 @@ def encode_split(
     with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
         rest = np.empty(0, sequences.token_type(vocabulary))
         around = [np.array(tokens, rest.dtype) for tokens in (before, after)]
-        marker = known.get("end", bpe.token_to_id(MARKER))
-        label = f"tokenise {text.about.get('text', documents)}"
-        for tokens in stream(text, bpe, end_of_document, label, marker, rest.dtype):
+        name = text.about.get("text", documents)
+        for tokens in _stream(text, bpe, marker, f"tokenise {name}", rest.dtype):
             rest = np.concatenate([rest, tokens])
             whole = len(rest) // inner
             if blocks is not None:
@@ -125,36 +132,22 @@ def encode_split(
             if writer.added == blocks:
                 break
             rest = rest[whole * inner :]
-        if not writer.added or (blocks is not None and writer.added < blocks):
+        if writer.added < (blocks or 1):
             raise SourceError(
-                f"found {length}, at which {text.about.get('text', documents)} "
-                f"({text.characters} characters) makes "
+                f"found {length}, at which {name} ({text.characters} characters) makes "
                 f"{writer.added} sequences; expected at least {blocks or 1}; take a smaller "
                 f"length, {'fewer blocks, ' if blocks else ''}or give this split more text",
                 "length",
             )
 
 
-def stream(
-    documents: Documents,
-    bpe: Tokenizer,
-    end_of_document: str,
-    label: str,
-    marker: int | None,
-    kind: np.dtype,
+def _stream(
+    documents: Documents, bpe: Tokenizer, marker: int | None, label: str, kind: np.dtype
 ) -> Iterator[np.ndarray]:
     """The tokens of a split, in order, batch by batch, as 1-d arrays of type `kind`.
 
-    `marker` is the token that ends a document where that is to be kept.
+    `marker` is the token that ends a document, None where a newline does.
     """
-    if end_of_document == "kept" and marker is None:
-        raise SourceError(
-            f"found kept, but the tokenizer has no token that ends a document, such as {MARKER}; "
-            f"expected dropped, or another tokenizer; set it",
-            "end_of_document",
-        )
-    if end_of_document == "dropped":
-        marker = None
     with (
         Progress(documents.characters, "characters", label) as progress,
         ThreadPoolExecutor(1) as ahead,
@@ -162,8 +155,8 @@ def stream(
         # The library tokenises the next batch, without the interpreter's lock, while this one is
         # turned into an array.
         waiting = []
-        for batch in batched(documents, progress):
-            waiting.append((batch, ahead.submit(encoded, bpe, _ended(batch, end_of_document))))
+        for texts, ends in _batched(documents, progress, marker is None):
+            waiting.append((ahead.submit(encoded, bpe, texts), ends))
             if len(waiting) > 1:
                 yield _array(*waiting.pop(0), marker, kind)
         for last in waiting:
@@ -206,32 +199,30 @@ def _beside(path: str | Path, ending: str) -> Path:
     return Path(path).with_name(f"{Path(path).name}.{ending}")
 
 
-def batched(pieces: Iterable[Piece], progress: Progress) -> Iterator[list[Piece]]:
-    """Pieces in lists of at most `BATCH`, and about `BATCH_CHARACTERS` characters."""
-    batch, size = [], 0
-    for piece in pieces:
-        batch.append(piece)
-        size += len(piece.text)
-        progress.update(len(piece.text))
-        if len(batch) == BATCH or size >= BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _batched(
+    pieces: Iterable[Piece], progress: Progress, newlines: bool
+) -> Iterator[tuple[list[str], list[bool]]]:
+    """The texts of at most `BATCH` pieces, and about `BATCH_CHARACTERS` characters, and which of
+    them end a document. `newlines`: whether each of these gets one."""
+    texts, ends, size = [], [], 0
+    for text, last in pieces:
+        texts.append(f"{text}\n" if last and newlines else text)
+        ends.append(last)
+        size += len(text)
+        progress.update(len(text))
+        if len(texts) == BATCH or size >= BATCH_CHARACTERS:
+            yield texts, ends
+            texts, ends, size = [], [], 0
+    if texts:
+        yield texts, ends
 
 
-def _ended(batch: list[Piece], end_of_document: str) -> list[str]:
-    """The texts of pieces, with a newline after each document where the marker is dropped."""
-    if end_of_document == "kept":
-        return [piece.text for piece in batch]
-    return [f"{piece.text}\n" if piece.last else piece.text for piece in batch]
-
-
-def _array(batch: list[Piece], job, marker: int | None, kind: np.dtype) -> np.ndarray:
-    parts = []
-    for piece, encoding in zip(batch, job.result(), strict=True):
-        tokens = encoding.ids
-        if marker is not None and piece.last:
+def _array(
+    job: Future[list[Encoding]], ends: list[bool], marker: int | None, kind: np.dtype
+) -> np.ndarray:
+    tokens: list[int] = []
+    for encoding, last in zip(job.result(), ends, strict=True):
+        tokens += encoding.ids
+        if last and marker is not None:
             tokens.append(marker)
-        parts.append(np.array(tokens, dtype=kind))
-    return np.concatenate(parts)
+    return np.array(tokens, kind)
