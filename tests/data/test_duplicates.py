@@ -141,7 +141,7 @@ def test_documents_of_one_origin_are_of_one_group(tmp_path):
     random = np.random.default_rng(3)
     texts = [sentence(random) for _ in range(40)]
     origins = [f"module {i % 7}" for i in range(40)]
-    keys = [key for key, _ in deduplicated(tmp_path, texts, passages=True, origins=origins)[1]]
+    keys = [key for key, _ in deduplicated(tmp_path, texts, origins=origins)[1]]
     assert len(set(keys)) == 7
     assert all((keys[i] == keys[j]) == (i % 7 == j % 7) for i in range(40) for j in range(40))
 
@@ -153,7 +153,7 @@ def test_passages_of_another_origin_are_cut_and_the_rest_stays(tmp_path):
         f"There they end ({shared}) for the second one.",
         f"Inside the first again {shared} may stand twice.",
     ]
-    kept = deduplicated(tmp_path, texts, passages=True, origins=["a", "b", "a"])[1]
+    kept = deduplicated(tmp_path, texts, origins=["a", "b", "a"])[1]
     assert [document for _, document in kept] == [
         texts[0],
         "There they end ( for the second one.",

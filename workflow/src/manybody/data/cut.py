@@ -1,10 +1,9 @@
 """A planted Hamiltonian cut at order k, in two ways, by enumeration of all states.
 
-zero-sum: of log p, in the gauge in which each interaction sums to 0 over the colours of any of its
-sites, the terms of at most k sites. marginals: of all distributions with interactions of at most k
-sites the one with the marginals of p on any k of them, which is also that of largest entropy. The
-first keeps the interactions that are left and changes the marginals; the second the other way
-round.
+interactions: of log p, in the gauge in which each interaction sums to 0 over the colours of any of
+its sites, the terms of at most k sites. marginals: of all distributions with interactions of at
+most k sites the one with the marginals of p on any k of them, which is also that of largest
+entropy. Each changes what the other keeps.
 
 Both are written in a basis of functions of one site, orthonormal under uniform colours, of which
 the first is 1: a product over sites has the order of its other factors, and is orthogonal to all
@@ -30,10 +29,8 @@ ROUNDS = 500
 
 
 class Cut:
-    """The Hamiltonian's distribution cut at `order`; `probabilities` of all states, (|V|,) * L.
-
-    The order is 1 ... k - 1. At most `data.STATES` states, as the config says, are enumerated.
-    """
+    """The Hamiltonian's distribution cut at `order`, 1 ... k - 1: `probabilities` of all states,
+    (|V|,) * L, of which the config allows at most `data.STATES`."""
 
     def __init__(self, hamiltonian: Hamiltonian, order: int, kept: str):
         shape = (hamiltonian.vocabulary,) * hamiltonian.length
@@ -65,8 +62,8 @@ def interactions_kept(logs: np.ndarray, order: int) -> np.ndarray:
 def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
     """The distribution of order `order` at most with the marginals of exp(logs) on that many sites.
 
-    Newton's method for the dual, log Z(t) - t . m, m the means of the basis' functions under p;
-    its derivative is the difference of the means, and is at most `TOLERANCE` at the end.
+    It is where the dual, log Z(t) - t . m, is least, m the means of the basis' functions under p;
+    the dual's derivative is the difference of the means.
     """
     basis, low = orthonormal(logs.shape[0]), _low(logs.shape, order)
     low.flat[0] = False  # the constant
@@ -88,18 +85,17 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
         return turned(p * (changes - (p * changes).sum()), basis)[low]
 
     start = turned(logs, basis)[low] / logs.size
-    return least(
-        start, dual, covariance, f"the distribution of order {order} with the same marginals"
-    )[2]
+    sought = f"the distribution of order {order} with the same marginals"
+    return least(start, dual, covariance, sought)[2]
 
 
 def least(found: np.ndarray, function: Callable, curvature: Callable, sought: str) -> tuple:
     """The least value of a convex function by Newton's method from `found` (n,), with the values
     (n,) where it is and what else `function` said there.
 
-    function(values) gives its value, its derivative (n,) and anything that curvature(that, change)
-    makes the derivative's change of. The derivative is at most `TOLERANCE` at the end; a `Refusal`
-    says what was `sought` and not found.
+    function(values) gives its value, its derivative (n,), at the end at most `TOLERANCE`, and
+    anything that curvature(that, change) makes the derivative's change of. A `Refusal` says what
+    was `sought` and not found.
     """
     value, gradient, state = function(found)
     for _ in range(ROUNDS):
@@ -129,12 +125,11 @@ def _newton(gradient: np.ndarray, state: np.ndarray, curvature: Callable) -> np.
     As much is added to the diagonal as the gradient is long, so that no step is longer than 1
     where the distribution is nearly one state and the function flat.
     """
-    length, size = np.linalg.norm(gradient), len(gradient)
+    length = np.linalg.norm(gradient)
     hessian = LinearOperator(
-        (size, size), matvec=lambda step: curvature(state, step) + length * step, dtype=float
+        2 * gradient.shape, lambda step: curvature(state, step) + length * step, dtype=float
     )
-    step, _ = cg(hessian, -gradient, rtol=min(0.1, length**0.5), maxiter=200)
-    return step
+    return cg(hessian, -gradient, rtol=min(0.1, length**0.5), maxiter=200)[0]
 
 
 def orthonormal(vocabulary: int) -> np.ndarray:
@@ -162,7 +157,7 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     """Writes the splits of the source called `name`, a cut of what file `given[0]` has.
 
     The document of a split has its `losses` of a masked token, in nats, with standard errors: of
-    its `own` distribution, the least that is possible, and of the `planted` one.
+    its `own` distribution, the least possible, and of the `planted` one.
     """
     hamiltonian = Hamiltonian.load(given[0])
     try:

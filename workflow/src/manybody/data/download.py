@@ -142,18 +142,15 @@ def _receive(url: str, part: Path) -> bool:
     return total is None or _size(part) == total
 
 
-# --- Public repositories of the Hugging Face hub -----------------------------------------------
-
-
 class Remote(NamedTuple):
-    """A file of a repository: its size in bytes, and its sha256 where the hub has it."""
+    """A file of a repository of the hub: its size in bytes, and its sha256 where that is known."""
 
     bytes: int
     sha256: str | None
 
 
 def references(repository: str) -> dict[str, str]:
-    """The branches and tags of a repository and their commits now."""
+    """The branches and tags of a repository of the hub and their commits now."""
     with _said(repository):
         refs = _api().list_repo_refs(repository, token=False)
     return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}

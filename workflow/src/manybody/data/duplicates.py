@@ -2,9 +2,10 @@
 
 Three rules, each on the whole corpus before any split is known:
 1. A line found in more than `COMMON` documents stays in the first of them only.
-2. With `passages`: a run of `PASSAGE` words that an earlier document has, or of `PHRASE` words that
-   more than `COMMON` documents have, stays in the first of them only. What is left between two cuts
-   stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut passages of 50 tokens).
+2. Of prose with known origins: a run of `PASSAGE` words that an earlier document has, or of
+   `PHRASE` words that more than `COMMON` documents have, stays in the first of them only. What is
+   left between two cuts stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut
+   passages of 50 tokens).
 3. Near-duplicates, documents whose sets of `SHINGLE`-word shingles have a Jaccard index of at least
    `SIMILAR`, are one group, and so are documents of one origin. A group goes into one split.
 
@@ -12,18 +13,17 @@ Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 199
 Jaccard index 0.5 is a candidate with probability 1 - (1 - 0.5^3)^42 = 0.996. Each candidate is then
 verified by its whole sets of shingles, as 64-bit hashes.
 
-Memory: text, signatures, shingles and the hashes of lines lie on disk, 512 bytes a document and
-24 a word. In memory are `BATCH` hashes, the hashes of common lines, 50 bytes a document, and the
-shingles of two documents. Rule 2 also keeps one hash for each word, about 70 bytes, so it is meant
-for corpora that fit into memory.
+On disk lie text, signatures, shingles and the hashes of lines, 512 bytes a document and 24 a word.
+In memory are `BATCH` hashes, those of common lines, 50 bytes a document, and the shingles of two
+documents; for rule 2, which is for corpora that fit there, a hash of about 70 bytes for each word.
 """
 
 import hashlib
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -60,34 +60,25 @@ class Deduplicated:
     """A corpus after the rules: iterating yields (key of the group, pieces of one document).
 
     `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
-    `passages`: rule 2 is applied; documents then have no line ends, and the lines of rule 1
-    are sentences. `origins`: the work that each document is a part of, in order: documents of one
-    origin are one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a hash
-    of the text of a group's documents that does not depend on their order. `counts` says how much
-    each rule took away or joined.
+    `origins`: the work that each document, of prose without line ends, is a part of: those of one
+    origin are one group, and count as one in rules 1 and 2, and the lines of rule 1 are sentences.
+    The key, 8 bytes, is a hash of the text of a group's documents that does not depend on their
+    order. `counts`: how much each rule did.
     """
 
-    def __init__(
-        self,
-        stream: Iterable[Piece],
-        folder: Path,
-        passages: bool = False,
-        origins: Iterable[str] | None = None,
-    ):
+    def __init__(self, stream: Iterable[Piece], folder: Path, origins: Sequence[str] | None = None):
         self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
-        separate = sentences if passages else lines
         works: Sequence[int] = range(2**63)
+        separate = lines if origins is None else sentences
         if origins is not None:
-            works = np.unique(list(origins), return_inverse=True)[1].tolist()
-
-        def of_lines(document: Iterable[Piece]) -> Iterator[int]:
-            return (_hash(line.strip()) for line in separate(document) if line.strip())
-
-        with documents.writer(raw, {}) as writer:
-            numbers = _numbered(by_document(_copied(stream, writer)), works, of_lines)
-            once = Once(common(numbers, folder / "lines"))
-        before = writer.documents, writer.characters
-        cut = Passages(raw, folder, works) if passages else None
+            works = np.unique(origins, return_inverse=True)[1].tolist()
+        with documents.writer(raw, {}) as given:
+            hashes = (
+                (_hash(line.strip()) for line in separate(document) if line.strip())
+                for document in by_document(_copied(stream, given))
+            )
+            once = Once(common(hashes, works, folder / "lines"))
+        cut = None if origins is None else Passages(raw, folder, works)
         joined: list[tuple[int, int]] = []
         firsts: dict[int, int] = {}
         with (
@@ -97,17 +88,17 @@ class Deduplicated:
         ):
             shingles = Shingles(sets, signatures)
             for document, work in zip(by_document(Documents(raw)), works, strict=False):
-                text = once.kept(separate(document), work, " " if passages else "")
+                text = once.kept(separate(document), work)
                 if cut is not None:
-                    text = [cut.kept("".join(text), work)]
+                    text = [cut.kept(" ".join(text), work)]
                 kept = writer.documents
                 if shingles.add(_copied(_pieces(text), writer)) and origins is not None:
                     joined.append((firsts.setdefault(work, kept), kept))
         self._keys = shingles.groups(joined)
         sizes = np.unique(self._keys, return_counts=True)[1]
         self.counts = dict(
-            documents=before[0],
-            characters=before[1],
+            documents=given.documents,
+            characters=given.characters,
             kept_documents=writer.documents,
             kept_characters=writer.characters,
             common_lines=len(once.common),
@@ -156,21 +147,14 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _numbered(
-    documents: Iterable[Iterable[Piece]], works: Sequence[int], hashes: Callable
-) -> Iterator[int]:
-    """The `hashes` of each document, each followed by the number of its work."""
-    for document, work in zip(documents, works, strict=False):
-        for hashed in hashes(document):
-            yield hashed
-            yield work
+def common(documents: Iterable[Iterable[int]], works: Sequence[int], path: Path) -> set[int]:
+    """The hashes that more than `COMMON` works have, of the hashes of each document.
 
-
-def common(numbers: Iterator[int], path: Path) -> set[int]:
-    """The hashes that more than `COMMON` works have, of hashes each followed by its work.
-
-    They lie in the file `path`, and those of one part of all values are compared at a time.
+    They lie in the file `path`, each with its work; those of one part of all values are compared
+    at a time.
     """
+    rows = zip(documents, works, strict=False)
+    numbers = chain.from_iterable((one, work) for hashes, work in rows for one in hashes)
     with path.open("wb") as opened:
         while len(block := np.fromiter(islice(numbers, BATCH), np.uint64)):
             block.tofile(opened)
@@ -197,49 +181,42 @@ class Once:
         self.common = common
         self._first: dict[int, int] = {}
 
-    def kept(self, separated: Iterable[str], work: int, between: str) -> Iterator[str]:
-        """The lines that stay of a document of the work, with `between` them."""
-        begun = False
+    def kept(self, separated: Iterable[str], work: int) -> Iterator[str]:
+        """The lines that stay of a document of the work."""
         for line in separated:
             hashed = _hash(line.strip())
-            if hashed in self.common and self._first.setdefault(hashed, work) != work:
-                continue
-            yield between + line if begun else line
-            begun = True
+            if hashed not in self.common or self._first.setdefault(hashed, work) == work:
+                yield line
 
 
 class Passages:
     """Rule 2, for the documents in the file `path`, in their order."""
 
     def __init__(self, path: Path, folder: Path, works: Sequence[int]):
-        def of_phrases(document: Iterable[Piece]) -> Iterator[int]:
-            return _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
-
-        self._common = common(
-            _numbered(by_document(Documents(path)), works, of_phrases), folder / "phrases"
+        hashes = (
+            _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
+            for document in by_document(Documents(path))
         )
+        self._common = common(hashes, works, folder / "phrases")
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:
         """The parts of a document that stay."""
         found = list(WORD.finditer(text))
-        words = [match.group() for match in found]
-        known = [False] * len(words)
+        words = [match[0] for match in found]
+        known = np.zeros(len(words), bool)
         for length in (PASSAGE, PHRASE):
             for start, hashed in enumerate(_runs(words, length)):
                 counts = length == PASSAGE or hashed in self._common
                 if counts and self._first.setdefault(hashed, work) != work:
-                    known[start : start + length] = [True] * length
-        if not any(known):
+                    known[start : start + length] = True
+        if not known.any():
             return text
-        left = []
+        left, edges = [], [0, *(match.start() for match in found[1:]), len(text)]
         for repeated, run in groupby(range(len(words)), known.__getitem__):
             start, *more = run
-            end = start + 1 + len(more)
-            if not repeated and end - start >= LEAST:
-                first = found[start].start() if start else 0
-                last = found[end].start() if end < len(words) else len(text)
-                left.append(text[first:last].strip())
+            if not repeated and len(more) + 1 >= LEAST:
+                left.append(text[edges[start] : edges[start + len(more) + 1]].strip())
         return " ".join(left)
 
 
@@ -302,7 +279,7 @@ class Shingles:
             for bucket in _buckets(signatures[:, band]):
                 self._join(bucket, forest, sets)
         roots = np.array([root(forest, number) for number in range(count)])
-        least = np.full(count, np.iinfo(np.uint64).max, np.uint64)
+        least = keys.copy()
         np.minimum.at(least, roots, keys)
         return least[roots]
 

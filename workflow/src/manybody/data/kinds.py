@@ -1,10 +1,9 @@
 """The kinds of sources: the entries of the config's block `sources`, and their registry.
 
 A kind is a module that makes its sequences (numpy, numba), and a class here: its keys in the
-config, what others ask of it, as `SourceOptions` says, and the `module` by name. The sequences of
-one that is `Drawn` are drawn exactly by its module's `make(source, name, given, out)`, which the
-rule `draw_sequences` calls. No stage's script imports this module, so that a new kind changes the
-digest of no other.
+config, and what `SourceOptions` says. The sequences of one that is `Drawn` are drawn exactly by its
+module's `make(source, name, given, out)`, which the rule `draw_sequences` calls. No stage's script
+imports this module, so that a new kind changes the digest of no other.
 """
 
 from collections.abc import Iterator
@@ -109,12 +108,13 @@ class TextSource(SourceOptions):
 
     def problems(self):
         if (self.vocabulary is None) == (self.tokenizer is None):
-            found = "neither" if self.vocabulary is None else "both"
+            found, fix = (
+                ("neither", "give it") if self.tokenizer is None else ("both", "leave one out")
+            )
             yield (
                 "vocabulary",
                 f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
-                f"tokenizer to be trained, or one that comes with a model; "
-                + ("give it" if found == "neither" else "leave one out"),
+                f"tokenizer to be trained, or one that comes with a model; {fix}",
             )
 
     def available(self, split: str) -> int | None:
@@ -179,6 +179,7 @@ class PottsSource(Sampled):
 
     module = "manybody.data.potts"
     package_files = ("potts_colours.json",)
+    hamiltonian_order = 2
     kind: Literal["potts"]
     couplings: Literal["contact-map"] | TensorFile = key(
         "Interaction J of the sites; contact-map is positive with row sums 1."
@@ -195,10 +196,6 @@ class PottsSource(Sampled):
         "Gibbs sweeps of each chain from a uniform start, and of each chain that sets or tests "
         "the temperature."
     )
-
-    @property
-    def hamiltonian_order(self) -> int:
-        return 2
 
     def problems(self):
         most = 1 - 1 / self.vocabulary
@@ -350,8 +347,9 @@ class CodeSource(Drawn):
             yield self.refused("length", f"at least {needed}, the sites of the terms", "raise it")
         if any(self.vocabulary % part == 0 for part in range(2, self.vocabulary)):
             yield self.refused("vocabulary", "a prime, as sums are modulo it", "change it")
-        told, most = (bias.information or 0 for bias in [*terms, *groups]), log(self.vocabulary)
-        if (highest := max(told, default=0)) >= most:
+        highest = max((bias.information or 0 for bias in [*terms, *groups]), default=0)
+        most = log(self.vocabulary)
+        if highest >= most:
             yield (
                 "",
                 f"found a term of information {highest}; expected less than ln |V| = {most:.4g}; "

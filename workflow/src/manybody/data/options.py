@@ -25,17 +25,9 @@ class SourceOptions(Block):
     # `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`.
     conditionals: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()  # files beside the sequences that rules make
-    reads: ClassVar[tuple[str, ...]] = ()  # files of the source that this one is made from
-
-    @property
-    def made_from(self) -> str | None:
-        """The source that this one is made from, which says |V| and L; None of others."""
-        return None
-
-    @property
-    def hamiltonian_order(self) -> int | None:
-        """Order of the Hamiltonian, which is in the file `HAMILTONIAN`; None without one."""
-        return None
+    made_from: ClassVar[str | None] = None  # the source, if any, that this one has |V| and L of
+    reads: ClassVar[tuple[str, ...]] = ()  # files of that source
+    hamiltonian_order: ClassVar[int | None] = None  # of the one in the file `HAMILTONIAN`
 
     def given_files(self) -> Iterator[tuple[str, str, str]]:
         """The user's own files: key, path, and what it is expected to be."""

@@ -2,8 +2,7 @@
 
 Sequences of proteins, RNA or DNA may be in FASTA, in an alignment, or one a line or a row of a
 table where the tokenizer has a token a letter. They are read without gaps and in upper case,
-inserts too, and no block of tokens has letters of two of them. Any other text is cut into
-consecutive blocks.
+inserts too, and no block has letters of two of them. Other text is cut into consecutive blocks.
 """
 
 import re
@@ -11,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from statistics import median_low
 
 import numpy as np
 from tokenizers import Tokenizer, models
@@ -21,9 +21,8 @@ from manybody.io import sequences
 from manybody.io.atomic import read_json, sha256
 from manybody.io.progress import Progress
 
-# Characters of a token, at most on average: more of a text is not read. Share of them that may have
-# no token.
-CHARACTERS, LOST = 8, 0.05
+CHARACTERS = 8  # of a token, at most on average: more of a text is not read
+LOST = 0.05  # share of characters that may have no token
 LENGTH, LONGEST = 64, 512  # tokens of a block if none are asked: of text, of sequences at most
 FORMATS = ("fasta", "stockholm", "clustal", "lines")
 SPACES = {*" \nĠĊ▁"}  # as vocabularies spell them
@@ -43,9 +42,9 @@ def encode(
     """Writes the first `most` blocks of L = `length` tokens of a text, as `Sequences`.
 
     path: a UTF-8 file, or a folder of them; what a file holds stays as it is, blank lines too,
-    unless it holds sequences. folder: where the tokenizer.json or vocab.txt is, with what says
-    which tokens are special. Files that lead to `out` are left beside it. `SourceError`, with `key`
-    where the text is meant, for what cannot be read or is shorter than one block.
+    unless it holds sequences. folder: that of the tokenizer. Files that lead to `out` are left
+    beside it. `SourceError`, with `key` where the text is meant, for what cannot be read or is
+    shorter than one block.
     """
     out = Path(out)
     made = {name: out.with_name(f"{out.stem}.{name}") for name in ("json", "special", "documents")}
@@ -57,9 +56,10 @@ def encode(
     if rows:
         blocks, said = _blocks([row for _, row in rows], bpe, special, length)
         if not blocks:
-            usual = usual_length(path, folder)
             raise SourceError(
-                f"found {length}: {said[0]}; expected a block at least; take {usual}", "length"
+                f"found {length}: {said[0]}; expected a block at least; take "
+                f"{usual_length(path, folder)}",
+                "length",
             )
         about = {
             "special": special,
@@ -79,7 +79,7 @@ def encode(
         if isinstance(bpe.model, models.BPE)
         and not (bpe.model.unk_token or one.isspace() or tokenizer.encoded(bpe, [one])[0].ids)
     }
-    share = Counter(lost).total() / max(counts.total(), 1)
+    share = sum(lost.values()) / max(counts.total(), 1)
     said = f"characters without a token left out ({share:.1%}): {alignment.listed(lost)}"
     if share > LOST:
         raise SourceError(
@@ -87,9 +87,8 @@ def encode(
             "give a text in the letters and the case that the model was trained on",
             key,
         )
-    tokenizer.encode_split(
-        made["documents"], made["json"], length, out, {"said": [said][: len(lost)]}, special=special
-    )
+    about = {"said": [said] if lost else []}
+    tokenizer.encode_split(made["documents"], made["json"], length, out, about, special=special)
 
 
 def usual_length(path: str | Path, folder: str | Path) -> int:
@@ -97,9 +96,11 @@ def usual_length(path: str | Path, folder: str | Path) -> int:
     512; 64 for any other text. `folder` is that of the tokenizer."""
     bpe, special = own_tokenizer.read(folder, str(folder)), own_tokenizer.described(folder)
     rows, _ = records(list(given.text_files([str(path)], "--text")), bpe)
-    counts = sorted(len(row) for row in numbered([row for _, row in rows], bpe)[0]) if rows else []
-    around = len(special["before"]) + len(special["after"])
-    return min(counts[(len(counts) - 1) // 2] + around, LONGEST) if rows else LENGTH
+    if not rows:
+        return LENGTH
+    tokens, _ = numbered([row for _, row in rows], bpe)
+    half = median_low(map(len, tokens))
+    return min(half + len(special["before"]) + len(special["after"]), LONGEST)
 
 
 def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], list[str]]:
@@ -123,12 +124,13 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
             others.append(path)
             continue
         rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
-        if marked := of_letters and next((row for row in rows if REMARK.search(row[1])), None):
-            raise SourceError(
-                f"{path}: record {marked[0]} holds {REMARK.search(marked[1])[0]}, which is "
-                "no residue; expected letters alone, as each letter would be read as one; write X "
-                "there, or take it out"
-            )
+        for name, row in rows if of_letters else ():
+            if remark := REMARK.search(row):
+                raise SourceError(
+                    f"{path}: record {name} holds {remark[0]}, which is no residue; expected "
+                    "letters alone, as each letter would be read as one; write X there, or take it "
+                    "out"
+                )
         if _joins(bpe) and not all(LETTERS.fullmatch(row) for _, row in rows):
             return [], []
         found += rows
@@ -156,13 +158,14 @@ def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str
     kind_of(bpe)
     known, counts = {one.removeprefix("▁") for one in bpe.get_vocab()}, Counter("".join(rows))
     way = max(SPELT, key=lambda way: sum(n for one, n in counts.items() if way(one) in known))
-    unknown = {one: n for one, n in counts.items() if way(one) not in known}
-    said = [f"letters that the tokenizer does not know: {alignment.listed(unknown)}"]
-    encoded = lambda row: tokenizer.encoded(bpe, [way(row)])[0].ids  # noqa: E731
+    unknown = alignment.listed({one: n for one, n in counts.items() if way(one) not in known})
+    said = [f"letters that the tokenizer does not know: {unknown}"] if unknown else []
     if _joins(bpe):
-        return [encoded(row) for row in rows], said[: len(unknown)]
-    numbers = {one: encoded(one)[-1:] for one in counts}  # SentencePiece may put a space before it
-    return [[token for one in row for token in numbers[one]] for row in rows], said[: len(unknown)]
+        return [tokenizer.encoded(bpe, [way(row)])[0].ids for row in rows], said
+    letters = tokenizer.encoded(bpe, [way(one) for one in counts])
+    # SentencePiece may put a space before a letter.
+    numbers = {one: found.ids[-1:] for one, found in zip(counts, letters, strict=True)}
+    return [[token for one in row for token in numbers[one]] for row in rows], said
 
 
 def kind_of(bpe: Tokenizer) -> str:
@@ -182,10 +185,11 @@ def doubtful(rows: list[str], bpe: Tokenizer) -> list[str]:
     """A sentence on rows of nucleic acids that a tokenizer of proteins reads."""
     kind = kind_of(bpe)
     likely = alignment.likely(rows, kind)
-    return [
+    said = (
         f"the letters are those of {likely} and are read as {kind}, of which the tokenizer has all "
         "residues; if the model is of proteins, translate them"
-    ] * (likely != kind)
+    )
+    return [] if likely == kind else [said]
 
 
 def _kind(bpe: Tokenizer) -> str | None:
@@ -208,11 +212,12 @@ def _blocks(
     before, after = special["before"], special["after"]
     inner = max(length - len(before) - len(after), 1)
     tokens, unknown = numbered(rows, bpe)
-    counts = [len(row) for row in tokens]
+    counts = np.array([len(row) for row in tokens])
     starts = ((row, first) for row in tokens for first in range(0, len(row) - inner + 1, inner))
-    return [[*before, *row[first : first + inner], *after] for row, first in starts], [
-        f"of {len(rows)} sequences {sum(n < inner for n in counts)} are shorter than {inner} "
-        f"tokens and left out, and {sum(n > inner for n in counts)} longer ones are cut",
+    blocks = [[*before, *row[first : first + inner], *after] for row, first in starts]
+    return blocks, [
+        f"of {len(rows)} sequences {(counts < inner).sum()} are shorter than {inner} tokens and "
+        f"left out, and {(counts > inner).sum()} longer ones are cut",
         *unknown,
         *doubtful(rows, bpe),
     ]

@@ -36,8 +36,7 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str | None]) -> dict[str, An
 
     `special` are the numbers of tokens that are no text. `before` and `after` are those that the
     tokenizer puts around a sequence, `mask` and `end` (of a document) one number each, or None; a
-    token that is called [MASK] or <mask> needs no role.
-    `tokens` is the sha256 of all tokens and their numbers.
+    token called [MASK] or <mask> needs no role. `tokens` is the sha256 of all and their numbers.
     """
     numbers = tokenizer.get_vocab(with_added_tokens=True)
     special = {n for n, one in tokenizer.get_added_tokens_decoder().items() if one.special}
@@ -96,9 +95,8 @@ def _read(folder: Path) -> Tokenizer | None:
     path = folder / FILES[0]
     if not path.is_file():
         return _of_letters(folder / LIST, _roles(folder))
-    tokenizer = load(
-        path, "expected a tokenizer.json of the library tokenizers; save or copy it again"
-    )
+    way = "expected a tokenizer.json of the library tokenizers; save or copy it again"
+    tokenizer = load(path, way)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     if isinstance(tokenizer.model, models.BPE):
@@ -109,8 +107,7 @@ def _read(folder: Path) -> Tokenizer | None:
 def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
     """The tokenizer of a list of letters, one a line, as transformers' EsmTokenizer reads it: the
     longest token first, nothing for white space, and around a sequence what the list has of <cls>
-    and <eos>, or [CLS] and [SEP], but for what is null in its config. None for words and pieces of
-    words."""
+    and <eos>, or [CLS] and [SEP], but for what its config has null. None for (pieces of) words."""
     given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else []
     marks = ("[UNK]", "[CLS]", "[SEP]") if "[CLS]" in given else ("<unk>", "<cls>", "<eos>")
     unknown, first = roles.get("unk_token") or marks[0], roles.get("cls_token", marks[1])

@@ -1,8 +1,7 @@
 """Published data sets: which files, at which revision, and their published splits.
 
-TinyStories (Eldan and Li, arXiv 2305.07759) has a training and a validation file; the latter is cut
-in halves into validation and test. WikiText-103 (Merity et al. 2016, arXiv 1609.07843) is the
-word-tokenised version, with <unk>, in its three published splits.
+TinyStories (Eldan and Li, arXiv 2305.07759): the validation file is halved for validation and test.
+WikiText-103 (Merity et al. 2016, arXiv 1609.07843): word-tokenised, with <unk>, in three splits.
 """
 
 from pathlib import Path
@@ -45,24 +44,20 @@ def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
     known = corpus.get("sha256") or {}
     if corpus.get("files"):
         return {
-            part: [_local(given.named_file(name, "files", "a file of it"), known) for name in names]
-            for part, names in corpus["files"].items()
+            part: [_local(name, known) for name in names] for part, names in corpus["files"].items()
         }
-    folder = downloads / kind / corpus["revision"]
-    return {
-        part: [
-            fetch(
-                URL.format(repository=REPOSITORIES[kind], revision=corpus["revision"], name=name),
-                folder / Path(name).name,
-                known.get(Path(name).name),
-            )
-            for name in names
-        ]
-        for part, names in FILES[kind].items()
-    }
+    revision = corpus["revision"]
+
+    def fetched(name: str) -> Path:
+        path = downloads / kind / revision / Path(name).name
+        url = URL.format(repository=REPOSITORIES[kind], revision=revision, name=name)
+        return fetch(url, path, known.get(path.name))
+
+    return {part: list(map(fetched, names)) for part, names in FILES[kind].items()}
 
 
-def _local(path: Path, known: dict[str, str]) -> Path:
+def _local(name: str, known: dict[str, str]) -> Path:
+    path = given.named_file(name, "files", "a file of it")
     expected = known.get(path.name)
     if expected and sha256(path) != expected:
         raise SourceError(

@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,13 +81,16 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             split: stack.enter_context(documents.writer(out[split], about))
             for split, about in abouts.items()
         }
-        parts = _parts(corpus, Path(downloads), inputs, read, passed)
+        parts = list(_parts(corpus, Path(downloads), inputs, read, passed))
         if unique:
             folder = Path(out["train"]).parent / ".deduplicating"
             shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
             folder.mkdir(parents=True)
             stack.callback(shutil.rmtree, folder)
-            found = _deduplicated(parts, corpus, folder, counts)
+            pieces = chain.from_iterable(pieces for _, pieces, _ in parts)
+            kept = Deduplicated(pieces, folder, origins=parts[0][2])
+            counts |= kept.counts
+            found = (("all", key, document) for key, document in kept)
         else:
             found = ((name, None, one) for name, all_, _ in parts for one in by_document(all_))
         for part, key, document in found:
@@ -131,24 +134,9 @@ def passed_over(passed: list[str]) -> str:
     return f"Passed over: {', '.join(passed[:NAMED])}{more}."
 
 
-def _deduplicated(
-    parts: Iterable[tuple], corpus: dict, folder: Path, counts: dict
-) -> Iterator[tuple[str, bytes, Iterable[Piece]]]:
-    """The documents of all parts after the rules of `duplicates`, each with the name `all` and the
-    key of its group; `counts` gets how much each rule did."""
-    if corpus["kind"] == "pydocs":
-        ((_, pieces, origins),) = parts
-        kept = Deduplicated(pieces, folder, passages=True, origins=origins)
-    else:
-        kept = Deduplicated((piece for _, pieces, _ in parts for piece in pieces), folder)
-    counts |= kept.counts
-    for key, document in kept:
-        yield "all", key, document
-
-
 def _parts(
     corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged, passed: list[str]
-) -> Iterator[tuple[str, Iterable[Piece], list[str]]]:
+) -> Iterator[tuple[str, Iterable[Piece], list[str] | None]]:
     """The named parts of a corpus: their pieces, and the work that each document is from, if known.
 
     `inputs` gets the sha256 of each file, `read` the files before any is opened, and `passed` what
@@ -179,12 +167,12 @@ def _parts(
             _refuse_sequences(path)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
-        yield "all", read_files(files, boundary, marker, column, inputs, passed), []
+        yield "all", read_files(files, boundary, marker, column, inputs, passed), None
     else:
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
             read.add(files)
-            yield part, read_files(files, boundary, MARKER, "text", inputs, []), []
+            yield part, read_files(files, boundary, MARKER, "text", inputs, []), None
 
 
 def _refuse_sequences(path: Path) -> None:
@@ -201,12 +189,7 @@ def _refuse_sequences(path: Path) -> None:
 
 
 def read_files(
-    files: list[Path],
-    boundary: str,
-    marker: str,
-    column: str | None,
-    inputs: dict[str, str],
-    passed: list[str],
+    files: list[Path], boundary: str, marker: str, column: str | None, inputs: dict, passed: list
 ) -> Iterator[Piece]:
     """The documents of text, Parquet and Arrow files, in order, with a progress bar in bytes.
 

@@ -1,11 +1,11 @@
 """Sequences of the leaves of a binary tree, exact by belief propagation, whole or filtered.
 
 A tree of depth l has L = 2^l leaves and symbols 0 ... q - 1. The root is uniform; a node with
-symbol a has children b and c with probability M[a, b, c], and each pair (b, c) tells its one
-parent, so that any sequence has one tree. To filter at level k is to draw the 2^k nodes at depth k
-independently given the root, node j from P_j(. | root), what M makes of it along its path; below
-them M holds. k = 0 is the whole tree, k = l leaves that are independent given the root.
-Garnier-Brun, Mezard, Moscato and Saglietti (2025).
+symbol a has children b and c with probability M[a, b, c], and each pair (b, c) has one parent, so
+that a sequence has one tree. To filter at level k is to draw the 2^k nodes at depth k independently
+given the root, node j from P_j(. | root), what M makes of it along its path; below them M holds.
+k = 0 is the whole tree; of k = l, leaves are independent given the root. Garnier-Brun, Mezard,
+Moscato and Saglietti (2025).
 
 Messages go up, u(a) = sum_bc M[a, b, c] u_left(b) u_right(c), and from the root down again; the
 derivative of p(x) by the message of a leaf is the leaf's distribution given all others.
@@ -33,9 +33,7 @@ class Tree:
         sides = self.rules.sum(axis=2), self.rules.sum(axis=1)
         paths = np.eye(self.vocabulary)[None]
         for _ in range(level):
-            paths = np.stack([paths @ side for side in sides], axis=1).reshape(
-                -1, *self.rules.shape[:2]
-            )
+            paths = np.stack([paths @ side for side in sides], axis=1).reshape(-1, *paths.shape[1:])
         self.paths = paths  # P_j(a | root): (2^k, q, q)
 
     def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
@@ -77,7 +75,7 @@ class Tree:
         return messages, np.einsum("jra,nja->njr", self.paths, messages[-1]), scales
 
     def _conditionals(self, tokens: np.ndarray) -> np.ndarray:
-        messages, at_level, _ = self._upward(tokens)
+        messages, at_level, scales = self._upward(tokens)
         # Of each node the product of all others at its level; sums of logs, as factors may be 0.
         logs = _log(at_level)
         others = np.zeros_like(logs)
@@ -88,7 +86,7 @@ class Tree:
         for below in messages[-2::-1]:
             left = np.einsum("abc,nja,njc->njb", self.rules, down, below[:, 1::2], optimize=True)
             right = np.einsum("abc,nja,njb->njc", self.rules, down, below[:, ::2], optimize=True)
-            down = _scaled(np.stack([left, right], axis=2).reshape(below.shape))
+            down = _scaled(np.stack([left, right], axis=2).reshape(below.shape), scales)
         return _log(down / down.sum(axis=2, keepdims=True))
 
     def masked_losses(self, tokens: np.ndarray) -> np.ndarray:
@@ -111,27 +109,23 @@ def of(source: dict) -> Tree:
     """The tree of a source, its entry in the config; sources that differ by the level only have
     the same rules."""
     random = np.random.default_rng(source["seed"])
-    return Tree(
-        random_rules(source["vocabulary"], source["rules"]["deviation"], random),
-        source["depth"],
-        source["level"],
-    )
+    rules = random_rules(source["vocabulary"], source["rules"]["deviation"], random)
+    return Tree(rules, source["depth"], source["level"])
 
 
 def read_conditionals(path: str | Path) -> Tree:
     """The tree of a file of sequences, whose document has its rules."""
     found = Sequences.open(path)
-    depth = int(found.length).bit_length() - 1
+    depth = found.length.bit_length() - 1
     return Tree(np.array(found.about["rules"]), depth, found.about["level"])
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
     """Writes the splits of the source called `name`.
 
-    The document of a split has the `rules`; its `losses`, the `entropy` of its distribution in nats
-    a sequence and the best loss of a `masked` token in nats, by averages over the split, each with
-    its standard error; and `masked_by_level`, the latter under the same tree filtered at each
-    level, 0 to l.
+    The document of a split has the `rules`; its `losses` in nats, averages over the split with
+    standard errors: the `entropy` of a sequence and the best loss of a `masked` token; and
+    `masked_by_level`, the latter under the same tree filtered at each level, 0 to l.
     """
     tree = of(source)
     streams = np.random.SeedSequence(source["seed"]).spawn(tree.depth + 1)
@@ -165,11 +159,10 @@ def _chosen(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarra
     return (sums <= wanted[..., None]).sum(axis=-1)
 
 
-def _scaled(messages: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
+def _scaled(messages: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Messages (N, nodes, q) with a largest entry of 1, or 0; adds the logs to `scales` (N,)."""
     most = messages.max(axis=2, keepdims=True)
-    if scales is not None:
-        scales += _log(most).sum(axis=(1, 2))
+    scales += _log(most).sum(axis=(1, 2))
     return np.divide(messages, most, out=np.zeros_like(messages), where=most > 0)
 
 
