@@ -121,14 +121,8 @@ class DocumentsWriter:
     def finish(self, about: dict) -> None:
         if self._pieces:
             self._write_group()
-        document = dict(
-            kind=KIND,
-            documents=self.documents,
-            characters=self.characters,
-            bytes=self.bytes,
-            sha256=self._digest.hexdigest(),
-            about=about,
-        )
+        counts = dict(documents=self.documents, characters=self.characters, bytes=self.bytes)
+        document = dict(kind=KIND, **counts, sha256=self._digest.hexdigest(), about=about)
         set_document(self._opened, document)
 
     def _write_group(self) -> None:
@@ -151,7 +145,7 @@ class Documents:
         if self._opened.schema_arrow != SCHEMA:
             raise Refused(path, f"its columns are {self._opened.schema_arrow}, expected {SCHEMA}")
         metadata = self._opened.metadata
-        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self._rows = rows = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
         if not all(0 < count <= ROWS for count in rows) or sum(rows) != metadata.num_rows:
             raise Refused(path, f"its row groups hold {rows} rows, expected at most {ROWS} each")
         self.documents: int = document["documents"]
@@ -161,10 +155,8 @@ class Documents:
         self.about: dict = document["about"]
 
     def __iter__(self) -> Iterator[Piece]:
-        for group in range(self._opened.num_row_groups):
+        for group, count in enumerate(self._rows):
             table = read_groups(self.path, self._opened, [group])
-            if len(table) != self._opened.metadata.row_group(group).num_rows:
-                raise Refused(
-                    self.path, f"row group {group} holds {len(table)} rows, not its number"
-                )
+            if len(table) != count:
+                raise Refused(self.path, f"row group {group} holds {len(table)} rows, not {count}")
             yield from map(Piece, table["text"].to_pylist(), table["last"].to_pylist())

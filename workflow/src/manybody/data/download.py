@@ -28,19 +28,15 @@ ELSEWHERE = "name the folder that it is in instead of the repository"
 
 
 def fetch(
-    url: str,
-    path: Path,
-    expected: str | None = None,
-    patience: float = 2.0,
-    otherwise: str = CORPUS,
+    url: str, path: Path, expected: str | None = None, patience: float = 2, otherwise: str = CORPUS
 ) -> Path:
     """The file at `path`, downloaded from `url` if it is not there yet.
 
-    The address has to name one file for good, as one at a commit does: what a killed download
-    leaves (`path` + ".part") is its beginning, and is continued by an HTTP range request. The
-    sha256 is compared with `expected` or, where none is known, with the one that the first download
-    recorded beside the file. `patience`: seconds before the second try, doubled each time.
-    `SourceError` says what failed and, by `otherwise`, what to do with a file fetched elsewhere.
+    The address has to name one file for good, as one at a commit does: a range request goes on with
+    what a killed download leaves (`path` + ".part"). The sha256 is compared with `expected` or, if
+    that is None, with what the first download recorded beside the file. `patience`: seconds before
+    the second try, doubled each time. `SourceError` says what failed and, by `otherwise`, what to
+    do with a file fetched elsewhere.
     """
     record = path.with_name(f"{path.name}.json")
     with lease(path.parent):
@@ -66,8 +62,8 @@ def fetch(
 def _compare(path: Path, found: str, expected: str | None, recorded: dict) -> None:
     if expected and found != expected:
         raise SourceError(
-            f"{path} has sha256 {found}, the config's `sha256` expects {expected}. "
-            "Delete the file to download it again, or correct the config"
+            f"{path} has sha256 {found}, the config's `sha256` expects {expected}. Delete the file "
+            "to download it again, or correct the config"
         )
     if not expected and recorded and found != recorded["sha256"]:
         raise SourceError(

@@ -150,8 +150,8 @@ def _hash(text: str) -> int:
 def common(documents: Iterable[Iterable[int]], works: Sequence[int], path: Path) -> set[int]:
     """The hashes that more than `COMMON` works have, of the hashes of each document.
 
-    They lie in the file `path`, each with its work; those of one part of all values are compared
-    at a time.
+    They lie in the file `path`, each with its work; those of a part of all values are compared at a
+    time.
     """
     rows = zip(documents, works, strict=False)
     numbers = chain.from_iterable((one, work) for hashes, work in rows for one in hashes)
@@ -201,7 +201,6 @@ class Passages:
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:
-        """The parts of a document that stay."""
         found = list(WORD.finditer(text))
         words = [match[0] for match in found]
         known = np.zeros(len(words), bool)
@@ -226,10 +225,8 @@ def _runs(words: list[str], length: int) -> Iterator[int]:
 
 
 class Shingles:
-    """The sets of shingles and the signatures of documents, in two files that are open for writing.
-
-    `groups` compares the documents when the files are closed.
-    """
+    """The sets of shingles and the signatures of documents, in two files that are open for writing;
+    `groups` compares the documents when these are closed."""
 
     def __init__(self, sets: BinaryIO, signatures: BinaryIO):
         self._sets, self._signatures = sets, signatures

@@ -1,6 +1,5 @@
-"""The files that a config names, looked at before any job reads them.
-
-The Snakefile asks here, so that this needs the standard library only.
+"""The files that a config names, looked at by the Snakefile before any job reads them, so that the
+standard library has to be enough.
 """
 
 import json
@@ -65,10 +64,9 @@ BOOKS = ("README*", "state.json", "dataset_*.json", "cache-*.arrow", "_*metadata
 
 
 def named_file(name: str, key: str, expected: str) -> Path:
-    """The file that is called `name` under a key of the config's entry.
+    """The file that is called `name` under a key of the config's entry, `expected` in words.
 
-    `SourceError` if it does not exist, is a folder, is empty or may not be read; `expected` says in
-    words what should be there.
+    `SourceError` if it does not exist, is a folder, is empty or may not be read.
     """
     path = Path(os.path.expanduser(name))
     if path.is_dir():
@@ -81,9 +79,8 @@ def text_files(names: Iterable[str], key: str, passed: list[str] | None = None) 
     """The text, Parquet and Arrow files that are named under a key of a corpus, and those in the
     folders that are named (recursively, sorted); of a folder with tables these alone.
 
-    `passed` gets what is passed over in a folder, each with the reason. `SourceError` if a file
-    that is named does not exist, is empty, may not be read or is seen at its start to be no text,
-    or if a folder holds no file.
+    `passed` gets what is passed over in a folder, with the reason. `SourceError` if a file does not
+    exist, is empty, may not be read or begins as no text, or if a folder holds none.
     """
     expected = "a UTF-8 text file, a Parquet or Arrow file or a folder of them"
     for number, name in enumerate(names):
@@ -182,9 +179,7 @@ def _check(path: Path, key: str, name: str, expected: str) -> None:
         start = "" if path.is_absolute() else f" (relative paths start at {Path.cwd()})"
         fix = f"did you mean {path.with_name(near[0])}?" if near else "correct the path"
         if re.search(r"[*?$]|://", name):
-            fix += (
-                "; patterns, variables and addresses are not filled in: name a file, or its folder"
-            )
+            fix += "; patterns, variables and addresses are not filled in: name a file or a folder"
         what = "which links to no file" if path.is_symlink() else "which does not exist"
         _refuse(key, name, what, expected + start, fix)
     if not path.is_file():

@@ -21,9 +21,9 @@ ORDERS = 1, 2, 3
 def words(paths: dict[str, str]) -> dict[str, dict]:
     """Counts of each split: `documents`, `characters`, `words`, `types` (different words).
 
-    Words are counted in lower case in the first `CHARACTERS` of a split. `new`: the share of the
-    words of the split that the training split does not have. `markers` and `headings`: lines that
-    look like boundaries of documents and were not taken for them.
+    Words are counted in lower case in the first `CHARACTERS` of a split. `new`: the share of them
+    that training does not have. `markers` and `headings`: lines that look like boundaries of
+    documents and were not taken for them.
     """
     found, known = {}, None
     for split, path in paths.items():

@@ -88,7 +88,5 @@ class Shares(Block):
     def problems(self):
         total = self.train + self.validation + self.test
         if not isclose(total, 1, abs_tol=1e-9):
-            yield (
-                "",
-                f"found shares that sum to {total:g}; expected 1; change train, validation or test",
-            )
+            found = f"found shares that sum to {total:g}"
+            yield "", f"{found}; expected 1; change train, validation or test"

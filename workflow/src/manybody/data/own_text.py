@@ -110,6 +110,7 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
     of_letters = not _joins(bpe) and _kind(bpe) is not None
     # Of a model that knows letters alone, a file of another format is no text either.
     alone = of_letters and not bpe.get_vocab().keys() & SPACES
+    forms = alignment.BEGINS if alone else FORMATS
     for path in files:
         with path.open("rb") as opened:
             read = alignment.decoded(opened.read(READ)).replace("\0", "")
@@ -118,9 +119,7 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
         if of_letters and SPACED.fullmatch(read):
             read = re.sub(r"[ \t]", "", read)
         form = alignment.looks_like(read)
-        if form not in (alignment.BEGINS if alone else FORMATS) or (
-            form == "lines" and not of_letters
-        ):
+        if form not in forms or (form == "lines" and not of_letters):
             others.append(path)
             continue
         rows = alignment.parsed(read, form if form in FORMATS else "fasta", path)
@@ -149,8 +148,7 @@ def records(files: list[Path], bpe: Tokenizer) -> tuple[list[tuple[str, str]], l
 
 
 def numbered(rows: list[str], bpe: Tokenizer) -> tuple[list[list[int]], list[str]]:
-    """The tokens of each of the rows of letters, upper case, and a sentence on letters that the
-    tokenizer does not know.
+    """The tokens of each of the rows of letters, upper case, and a sentence on unknown ones.
 
     A vocabulary of letters gives one token a letter; where it has lower case, T or U alone, letters
     are read so. `SourceError` for a vocabulary without single residues.

@@ -48,9 +48,8 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str | None]) -> dict[str, An
         default="a",
     )
     bare, whole = (tokenizer.encode(text, add_special_tokens=more).ids for more in (False, True))
-    start = next(
-        (k for k in range(len(whole)) if whole[k : k + len(bare)] == bare and bare), len(whole)
-    )
+    starts = (k for k in range(len(whole)) if whole[k : k + len(bare)] == bare and bare)
+    start = next(starts, len(whole))
     return {
         "vocabulary": max(numbers.values()) + 1,
         "special": sorted(special),
@@ -117,15 +116,12 @@ def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
         return None
     made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, unknown))
     made.pre_tokenizer, made.decoder = pre_tokenizers.WhitespaceSplit(), decoders.Fuse()
-    made.add_tokens(  # words of several letters, as DNABERT's, stand between white space alone
+    # Words of several letters, as DNABERT's, stand between white space alone.
+    words = [unknown == "[UNK]" and len(token) > 1 and token.isalpha() for token in given]
+    made.add_tokens(
         [
-            AddedToken(
-                token,
-                normalized=False,
-                special=token[0] in "<[",
-                single_word=unknown == "[UNK]" and len(token) > 1 and token.isalpha(),
-            )
-            for token in given
+            AddedToken(token, normalized=False, special=token[0] in "<[", single_word=word)
+            for token, word in zip(given, words, strict=True)
         ]
     )
     around = [first] * (first in given) + ["$A"] + [last] * (last in given)

@@ -19,9 +19,8 @@ def align(names: list[str], letters: list[str], family: list[str], kind: str) ->
 
     letters: of the alphabet `kind`, gaps in them do not count; family: its aligned rows, of which
     each column becomes a state of the profile. HMMER aligns the part that is alike; residues beyond
-    it fill the columns left at an end, if the sequence ends there as well.
-
-    `Refusal` says how to install pyhmmer.
+    it fill the columns left at an end, if the sequence ends there as well. `Refusal` says how to
+    install pyhmmer.
     """
     try:
         from pyhmmer import easel, hmmer, plan7

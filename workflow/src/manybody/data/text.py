@@ -58,12 +58,11 @@ HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
 
 def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> None:
-    """Writes the documents of `corpus` to `out[split]`, as a stream.
+    """Writes the documents of `corpus`, its entry in the config, to `out[split]`, as a stream.
 
-    `corpus`: its entry in the config; if absent, `split` is `SHARES`, `seed` 0, and `deduplicate`
-    true for the kinds pydocs and file. `downloads`: folder for what has to be fetched.
-    `SourceError`, with nothing left at `out`: a corpus that cannot be read, a split that comes out
-    empty, a file that changes while it is read.
+    If absent, `split` is `SHARES`, `seed` 0, and `deduplicate` true for the kinds pydocs and file.
+    `downloads`: folder for what has to be fetched. `SourceError`, with nothing left at `out`: a
+    corpus that cannot be read, a split that comes out empty, a file that changes while it is read.
     """
     inputs: dict[str, str] = {}
     read = Unchanged()
@@ -240,9 +239,8 @@ def read_lines(path: Path, progress: Progress) -> Iterator[str]:
     """The lines of a text file with their ends as "\\n"; very long ones in several parts.
 
     It is UTF-8, or what the mark at its start says. A line ends with LF, CR LF or CR, with CR CR LF
-    or LF CR as copies between systems leave them, or, where the first `LINE` bytes have none of
-    these, with the first of `ENDS` that they have. `SourceError` names the file and the byte where
-    it is no text.
+    or LF CR as copies between systems leave them, or, where the first `LINE` bytes have none, with
+    the first of `ENDS` that they have. `SourceError` names file and byte where it is no text.
     """
     with path.open("rb") as opened:
         start = opened.read(4)
@@ -314,16 +312,15 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         if kind == "Parquet":
             _refuse_bombs(path, opened, named)
             batches = opened.iter_batches(batch_size=1000, columns=[named])
+        elif kind == "Arrow":
+            batches = map(opened.get_batch, range(opened.num_record_batches))
         else:
             batches = opened
-            if kind == "Arrow":
-                batches = map(opened.get_batch, range(opened.num_record_batches))
         row, size = 0, path.stat().st_size / max(rows or 0, 1)
         for batch in batches:
             batch.validate(full=True)
-            for text in batch.column(named).to_pylist():
-                row += 1
-                yield text or ""
+            row += len(batch)
+            yield from (text or "" for text in batch.column(named).to_pylist())
             if rows:
                 progress.update(round(row * size) - round((row - len(batch)) * size))
         if rows not in (None, row):

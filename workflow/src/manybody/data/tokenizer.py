@@ -142,20 +142,17 @@ def encode_split(
 
 
 def _stream(
-    documents: Documents, bpe: Tokenizer, marker: int | None, label: str, kind: np.dtype
+    text: Documents, bpe: Tokenizer, marker: int | None, label: str, kind: np.dtype
 ) -> Iterator[np.ndarray]:
     """The tokens of a split, in order, batch by batch, as 1-d arrays of type `kind`.
 
     `marker` is the token that ends a document, None where a newline does.
     """
-    with (
-        Progress(documents.characters, "characters", label) as progress,
-        ThreadPoolExecutor(1) as ahead,
-    ):
+    with Progress(text.characters, "characters", label) as progress, ThreadPoolExecutor(1) as ahead:
         # The library tokenises the next batch, without the interpreter's lock, while this one is
         # turned into an array.
         waiting = []
-        for texts, ends in _batched(documents, progress, marker is None):
+        for texts, ends in _batched(text, progress, marker is None):
             waiting.append((ahead.submit(encoded, bpe, texts), ends))
             if len(waiting) > 1:
                 yield _array(*waiting.pop(0), marker, kind)

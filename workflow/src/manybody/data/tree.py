@@ -131,19 +131,13 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     streams = np.random.SeedSequence(source["seed"]).spawn(tree.depth + 1)
     splits = streams[tree.level].spawn(len(SPLITS))
     levels = [Tree(tree.rules, tree.depth, level) for level in range(tree.depth + 1)]
+    known = dict(source=name, seed=source["seed"], level=tree.level, rules=tree.rules.tolist())
     for split, stream in zip(SPLITS, splits, strict=True):
         tokens = tree.draw(source["sequences"][split], np.random.default_rng(stream))
         masked = [float(other.masked_losses(tokens).mean()) for other in levels]
         own = dict(entropy=-tree.log_probability(tokens), masked=tree.masked_losses(tokens))
-        about = dict(
-            source=name,
-            split=split,
-            seed=source["seed"],
-            level=tree.level,
-            rules=tree.rules.tolist(),
-            losses={key: mean_and_error(values) for key, values in own.items()},
-            masked_by_level=masked,
-        )
+        losses = {key: mean_and_error(values) for key, values in own.items()}
+        about = dict(**known, split=split, losses=losses, masked_by_level=masked)
         sequences.write(out[split], tokens, tree.vocabulary, about)
 
 
