@@ -27,7 +27,7 @@ class SourceOptions(Block):
     beside: ClassVar[tuple[str, ...]] = ()  # files beside the sequences that rules make
     made_from: ClassVar[str | None] = None  # the source, if any, that this one has |V| and L of
     reads: ClassVar[tuple[str, ...]] = ()  # files of that source
-    hamiltonian_order: ClassVar[int | None] = None  # of the one in the file `HAMILTONIAN`
+    hamiltonian_order: ClassVar[int | None] = None  # of that in the file `HAMILTONIAN`, if any
 
     def given_files(self) -> Iterator[tuple[str, str, str]]:
         """The user's own files: key, path, and what it is expected to be."""
