@@ -40,7 +40,7 @@ def test_a_figure_is_made_of_files_of_what_it_asks_for(demo):
     )
     (source,) = {run.source for run in runs}
     assert inputs["sequences"] == [paths.split_path(source, "validation")]
-    assert inputs["hamiltonians"] == [paths.hamiltonian.format(source=source)]
+    assert inputs["hamiltonians"] == [paths.hamiltonians.format(source=source)]
     assert inputs["equations"] == [f"results/equations/{'/'.join(name)}.parquet"]
 
 
@@ -58,7 +58,7 @@ def test_the_first_figure_of_each_paper_goes_before_all_others(demo, jobs):
     papers = {paper for paper, _ in demo.names()}
     assert set(jobs.figure_rank.values()) >= set(range(len(papers)))
     paths = demo.paths
-    templates = (paths.model, paths.curve, paths.theory, paths.losses, paths.spectrum)
+    templates = (paths.models, paths.curves, paths.theory, paths.losses, paths.spectra)
     first = [
         priority(jobs, template, path, 10)
         for path, rank in jobs.figure_rank.items()
@@ -70,7 +70,7 @@ def test_the_first_figure_of_each_paper_goes_before_all_others(demo, jobs):
 
 
 def test_generators_go_before_other_models_and_figures_one_by_one(demo, jobs):
-    model, papers = demo.paths.model, len({paper for paper, _ in demo.names()})
+    model, papers = demo.paths.models, len({paper for paper, _ in demo.names()})
     later = {path: rank for path, rank in jobs.figure_rank.items() if rank >= papers}
     generators = demo.generators & later.keys()
     models = {path for path in later if "/models/" in path} - generators

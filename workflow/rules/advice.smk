@@ -74,8 +74,8 @@ rule write_advice:
             block: config[block]
             for block in ("corpora", "sources", "models", "clones", "evaluations")
         },
-        runs=figures.advised("runs", "evaluations"),
-        clones=figures.advised("clones", "clones"),
+        runs=figures.advised_runs(),
+        clones=figures.advised_clones(),
         # what the config has of it already, which no suggestion repeats
         given=(
             load_configfile(ADVISED)

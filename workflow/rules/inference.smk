@@ -96,7 +96,7 @@ rule fit_curve:
     input:
         train=lambda wildcards: paths.split_of("curves", wildcards.curve, "train"),
         validation=lambda wildcards: paths.split_of("curves", wildcards.curve, "validation"),
-        hamiltonian=lambda wildcards: paths.hamiltonian.format(
+        hamiltonian=lambda wildcards: paths.hamiltonians.format(
             **paths.entry("curves", wildcards.curve)
         ),
     output:

@@ -25,7 +25,7 @@ class Figures:
     def __init__(self, paths: Paths, sources: Sources, checked: Config):
         self.paths, self.sources, self.checked = paths, sources, checked
         self.config, self.entry = paths.config, paths.entry
-        self.asked = cache(self._asked)
+        self.asked = cache(self._asked)  # the typed inputs of a figure
 
     def names(self, paper: str | None = None) -> list[Name]:
         figures = self.config["figures"]
@@ -62,21 +62,20 @@ class Figures:
         return getattr(getattr(self.checked.figures, paper.replace("-", "_")), figure)
 
     def _asked(self, paper: str, figure: str) -> Inputs:
-        """The typed inputs of a figure, worked out once."""
         block = self._block(paper, figure)  # refuses a figure that is not there
         return figure_module(paper, figure).Inputs.of(block, self.config)
 
-    def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
-        """Keys of one kind that figures, by default all of the config, ask for, each once."""
+    def keys(self, kind, names: list[Name] | None = None) -> list[Key]:
+        """Keys of a class, or of several, that figures, by default all, ask for, each once."""
         found = [one for name in names or self.names() for one in distinct(self.asked(*name))]
         return list({one.model_dump_json(): one for one in found if isinstance(one, kind)}.values())
 
     def clones(self, names: list[Name] | None = None) -> list[str]:
         return [one.clone for one in self.keys(needed.Clone, names)]
 
-    def runs(self, names: list[Name] | None = None) -> list[tuple[str, int]]:
+    def runs(self) -> list[tuple[str, int]]:
         """Runs (evaluation, seed) whose losses figures ask for."""
-        return [(one.evaluation, one.seed) for one in self.keys(needed.Tested, names)]
+        return [(one.evaluation, one.seed) for one in self.keys(needed.Tested)]
 
     def inputs(self, paper: str, figure: str) -> dict[str, list[str]]:
         """Paths of a figure's inputs by kind, in the order of its distinct keys."""
@@ -102,32 +101,17 @@ class Figures:
         return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
     def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
-        paths, named = self.paths, key.model_dump()
+        paths = self.paths
         own = {
             "runs": lambda: paths.model_of("evaluations", key.evaluation, key.seed),
             "clones": lambda: paths.clone_path(key.clone),
-            "models": lambda: paths.model_path(key.source, key.model, key.seed),
             "sequences": lambda: paths.split_path(key.source, "validation"),
             "drawn": lambda: paths.split_path(key.source, "test"),
             "tokenizers": lambda: self.sources.file_beside(key.source, "tokenizer.json"),
         }
-        templates = {
-            "losses": paths.losses,
-            "hamiltonians": paths.hamiltonian,
-            "spectra": paths.spectrum,
-            "displacements": paths.displacements,
-            "clocks": paths.clock,
-            "maps": paths.maps,
-            "equations": paths.equations,
-            "contacts": paths.contacts,
-            "known": paths.known,
-            "truths": paths.truth,
-            "theory": paths.theory,
-            "curves": paths.curve,
-        }
         if kind in own:
             return own[kind]()
-        return templates[kind].format(**named, paper=paper, figure=figure)
+        return getattr(paths, kind).format(**key.model_dump(), paper=paper, figure=figure)
 
     def shown_clones(self, paper: str, figure: str):
         """The states of clones that a figure shows, as its block names them."""
@@ -145,7 +129,7 @@ class Figures:
         return {
             "models": [self.paths.model_path(*run) for run in runs],
             "validation": self.paths.split_path(source, "validation"),
-            "hamiltonian": self.paths.hamiltonian.format(source=source),
+            "hamiltonian": self.paths.hamiltonians.format(source=source),
         }
 
     def truth_file(self, paper: str, figure: str) -> str:
@@ -200,21 +184,18 @@ class Figures:
 
     def tested_generators(self) -> list[str]:
         """Losses of the clones' generators, from the figures' evaluations with the test split."""
-        clones = [self.entry("clones", clone) for clone in self.clones()]
-        generators = [(clone["source"], clone["model"], clone["seed"]) for clone in clones]
         found = []
         for name, seed in self.runs():
-            run = self.entry("evaluations", name)
-            test = any(target.get("split") == "test" for target in run["targets"].values())
-            if test and (run["source"], run["model"], seed) in generators:
+            targets = self.entry("evaluations", name)["targets"].values()
+            tested = any(target.get("split") == "test" for target in targets)
+            if tested and self.paths.model_of("evaluations", name, seed) in self.generators:
                 found.append(self.paths.losses.format(evaluation=name, seed=seed))
         return found
 
     def counted_sources(self) -> list[str]:
         """Losses of n-grams of the texts that clones are made of."""
-        cloned = {self.entry("clones", clone)["source"] for clone in self.clones()}
-        text = [source for source in self.sources.sources_with("ngrams.json") if source in cloned]
-        return [self.sources.file_beside(source, "ngrams.json") for source in text]
+        text = [name for name in self.sources.sources_with("ngrams.json") if name in self.carded]
+        return [self.sources.file_beside(name, "ngrams.json") for name in text]
 
     def advised_sources(self) -> list[str]:
         """Sources of text that the figures' models are trained on, or all where none is."""
@@ -222,14 +203,11 @@ class Figures:
         used = {self.entry("evaluations", name)["source"] for name, _ in self.runs()}
         return [source for source in text if source in used] or text
 
-    def advised(self, kind: str, block: str) -> dict[str, list]:
-        """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
-        named = (
-            [(run[0], run) for run in self.runs()]
-            if kind == "runs"
-            else [(clone, clone) for clone in self.clones()]
-        )
-        return {
-            source: [part for name, part in named if self.entry(block, name)["source"] == source]
-            for source in self.advised_sources()
-        }
+    def advised_runs(self) -> dict[str, list[tuple[str, int]]]:
+        """The figures' runs of evaluations (name, seed) of each of these sources."""
+        runs = [(self.entry("evaluations", run[0])["source"], run) for run in self.runs()]
+        return {name: [run for of, run in runs if of == name] for name in self.advised_sources()}
+
+    def advised_clones(self) -> dict[str, list[str]]:
+        """The figures' clones of each of these sources."""
+        return {source: self.carded.get(source, []) for source in self.advised_sources()}

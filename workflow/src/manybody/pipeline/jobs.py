@@ -13,10 +13,8 @@ WIDE, DRAWN, DRAWN_FIRST, SEQUENCES_FIRST, OF_CLONES = 500, 100, 60, 50, 15
 
 
 def growing(amount: int | Callable) -> Callable:
-    """A resource of which a job that is submitted again, since it ran out, gets more.
-
-    `amount` is a number, or a function of the wildcards.
-    """
+    """A resource of which a job that is submitted again, since it ran out, gets more; `amount` is a
+    number, or a function of the wildcards."""
     return lambda wildcards, attempt: attempt * (amount(wildcards) if callable(amount) else amount)
 
 
@@ -39,9 +37,7 @@ class Jobs:
             rank, names = self.figure_rank.get(path), self.figures.names()
             if rank is not None and rank < len({paper for paper, _ in names}):
                 return DRAWN_FIRST
-            own = (
-                OF_CLONES if file == self.paths.model and path in self.figures.generators else least
-            )
+            own = OF_CLONES if path in self.figures.generators else least
             return own if rank is None else own + 1 - rank / len(names)
 
         return of_job
@@ -51,7 +47,7 @@ class Jobs:
         """The rank of the first figure, from 0 on, that is drawn from each file.
 
         Figures of fewer parts go first, and before all others one of each paper: the ranks below
-        the number of papers. With the models of their clones, clocks, contacts, maps and spectra.
+        the number of papers.
         """
         ordered = sorted(
             self.figures.names(),
@@ -65,9 +61,9 @@ class Jobs:
         return found
 
     def _files(self, name: tuple[str, str]) -> set[str]:
-        """A figure's inputs, and the models that its clones, clocks, maps ... are of."""
+        """A figure's inputs, and the models of its clones, clocks, contacts, maps and spectra."""
         paths, figures = self.paths, self.figures
-        read = [one for kind in (Clock, Contacts, Maps) for one in figures.keys(kind, [name])]
+        read = figures.keys((Clock, Contacts, Maps), [name])
         spectra = figures.keys(Spectrum, [name])
         return {
             *(path for files in figures.inputs(*name).values() for path in files),

@@ -32,10 +32,8 @@ class Models:
 
     def architecture(self, model: str) -> dict:
         """An entry without its recipe: it rebuilds a model of the |V| and L of a source."""
-        recipe = ("training", "init_seed")
-        return {
-            key: value for key, value in self.entry("models", model).items() if key not in recipe
-        }
+        entry = self.entry("models", model)
+        return {key: entry[key] for key in entry if key not in ("training", "init_seed")}
 
     def models_with(self, key: str) -> list[str]:
         """Names of the models whose entry has a key."""
@@ -74,15 +72,13 @@ class Models:
 
     def sequence_weights(self, source: str, model: str) -> str | list:
         """Weights of the training sequences, for a recipe that asks for them."""
-        if "sequence_weights" not in self.entry("models", model)["training"]:
-            return []
-        return f"{self.paths.sequences}/weights.parquet".format(source=source)
+        asked = "sequence_weights" in self.entry("models", model)["training"]
+        return self.paths.split_path(source, "weights") if asked else []
 
     def all_splits(self, source: str, model: str) -> str | list:
         """The test split, for a recipe that fits to all sequences."""
-        if "couplings" not in self.entry("models", model)["training"]["optimizer"]:
-            return []
-        return f"{self.paths.sequences}/test.parquet".format(source=source)
+        asked = "couplings" in self.entry("models", model)["training"]["optimizer"]
+        return self.paths.split_path(source, "test") if asked else []
 
     def weight_folders(self, model: str) -> list[str]:
         """The user's own folders that a model is read from; `ConfigError` where one is missing."""

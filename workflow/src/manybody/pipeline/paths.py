@@ -2,20 +2,20 @@
 
 from manybody.pipeline.check import ConfigError
 
-TEMPLATES = {  # below the folder of results
+TEMPLATES = {  # below the folder of results; some are a kind of `papers.inputs`
     "sequences": "sequences/{source}",
-    "hamiltonian": "sequences/{source}/hamiltonian.safetensors",
-    "model": "models/{source}/{model}/seed-{seed}/manifest.json",
+    "hamiltonians": "sequences/{source}/hamiltonian.safetensors",
+    "models": "models/{source}/{model}/seed-{seed}/manifest.json",
     "clone": "clones/{source}/{clone}/manifest.json",
     "cards": "cards/{source}.json",
     "losses": "losses/{evaluation}/seed-{seed}.parquet",
-    "truth": "truths/{evaluation}.parquet",
+    "truths": "truths/{evaluation}.parquet",
     "theory": "theory/{theory}.parquet",
-    "curve": "curves/{curve}.parquet",
-    "spectrum": "spectra/{spectrum}/seed-{seed}.parquet",
+    "curves": "curves/{curve}.parquet",
+    "spectra": "spectra/{spectrum}/seed-{seed}.parquet",
     "displacements": "displacements/{source}/{model}.parquet",
     "equations": "equations/{paper}/{figure}.parquet",
-    "clock": "clocks/{source}/{model}/seed-{seed}.parquet",
+    "clocks": "clocks/{source}/{model}/seed-{seed}.parquet",
     "maps": "maps/{source}/{model}/seed-{seed}.parquet",
     "contacts": "contacts/{source}/{model}/seed-{seed}.parquet",
     "figure": "figures/{paper}/{figure}",
@@ -59,7 +59,7 @@ class Paths:
     def model_path(self, source: str, model: str, seed: int | str) -> str:
         """Manifest of a run."""
         self.entry("models", model)
-        return self.model.format(source=source, model=model, seed=seed)
+        return self.models.format(source=source, model=model, seed=seed)
 
     def clone_path(self, clone: str) -> str:
         """Manifest of a clone."""

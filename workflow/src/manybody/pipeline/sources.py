@@ -19,9 +19,9 @@ SMALL = 10**6  # bytes of a file up to which its content counts, not its time
 def digests(files: list[str]) -> dict[str, str]:
     """sha256 of the user's own files as they are before a job starts, up to a megabyte each.
 
-    Of those snakemake takes down what they hold when a job has ended, not when it reads them: a
-    change in between would pass for what was read. Larger files it goes by their times. To be
-    called without `input`: of a parameter that depends on it snakemake keeps no record.
+    Snakemake takes down what they hold when a job has ended: a change since it read them would pass
+    for what was read. Larger files it goes by their times. To be called without `input`: of a
+    parameter that depends on it snakemake keeps no record.
     """
     return {
         str(path): sha256(path)
@@ -33,19 +33,18 @@ def digests(files: list[str]) -> dict[str, str]:
 def _for_snakemake(path: Path, key: str) -> str:
     """The path of a file of the user's; `SourceError` for what Snakemake cannot take.
 
-    Braces are wildcards to it, and it writes paths as UTF-8. What a job makes of an input that is
-    dated after it, it removes.
+    It writes paths as UTF-8, and removes what a job makes of an input that is dated after it.
     """
     told = str(path).encode(errors="backslashreplace").decode()
-    if (
-        odd := "braces, which Snakemake takes for wildcards" * bool({"{", "}"} & {*told})
-        or "bytes that are no UTF-8" * (told != str(path))
-    ) or path.stat().st_mtime > time.time() + 60:  # the clock of a file server may be ahead
+    odd = "bytes that are no UTF-8" if told != str(path) else ""
+    if {"{", "}"} & {*told}:
+        odd = "braces, which Snakemake takes for wildcards"
+    if odd:
+        raise SourceError(f"found {told}, with {odd}; expected a path without; rename it", key)
+    if path.stat().st_mtime > time.time() + 60:  # the clock of a file server may be ahead
         raise SourceError(
-            f"found {told}, with {odd}; expected a path without; rename it"
-            if odd
-            else f"found {told}, whose time lies in the future, so that all that is made of it "
-            f"would be older; expected a time that has been; set it (touch {told}), or wait",
+            f"found {told}, whose time lies in the future, so that all that is made of it would be "
+            f"older; expected a time that has been; set it (touch {told}), or wait",
             key,
         )
     return str(path)
@@ -60,7 +59,7 @@ class Sources:
     def __init__(self, paths: Paths, checked: Config):
         self.paths, self.checked = paths, checked
         self.config, self.entry = paths.config, paths.entry
-        self.most_tokens = cache(self.most_tokens)  # looks at each file
+        self.refuse_small_text = cache(self._refuse_small_text)  # looks at each file
 
     def made_by(self, rule: str) -> list[str]:
         """Names of the sources whose sequences a rule makes."""
@@ -99,7 +98,7 @@ class Sources:
         return [sha256(DATA / name) for name in self.checked.sources[source].package_files]
 
     def drawn_from(self, source: str) -> list[str]:
-        """The files that the sequences of a source are made of that are drawn exactly."""
+        """The files that the exactly drawn sequences of a source are made of."""
         options = self.checked.sources[source]
         folder = self.paths.sequences.format(source=options.made_from)
         return [*self.source_files(source), *(f"{folder}/{name}" for name in options.reads)]
@@ -130,18 +129,16 @@ class Sources:
         files = self.entry("corpora", corpus).get("files", [])
         parts = files if isinstance(files, dict) else {"": files}
         results = Path(self.paths.results).resolve()
-        if around := [
-            name
-            for name in chain(*parts.values())
-            for folder in [Path(os.path.expanduser(name)).resolve()]
-            if results.is_relative_to(folder)
-            and not any(part.startswith(".") for part in results.relative_to(folder).parts)
-        ]:
-            raise ConfigError(
-                f"results: found {results}, which lies in {around[0]}, where "
-                f"corpora.{corpus}.files reads all that is there; expected a folder elsewhere, as "
-                f"results would be read as text; name one"
-            )
+        for name in chain(*parts.values()):
+            folder = Path(os.path.expanduser(name)).resolve()
+            if results.is_relative_to(folder) and not any(
+                part.startswith(".") for part in results.relative_to(folder).parts
+            ):
+                raise ConfigError(
+                    f"results: found {results}, which lies in {name}, where corpora.{corpus}.files "
+                    f"reads all that is there; expected a folder elsewhere, as results would be "
+                    f"read as text; name one"
+                )
         try:
             return [
                 _for_snakemake(path, "files")
@@ -153,35 +150,27 @@ class Sources:
 
     def theory_files(self, theory: str) -> list[str]:
         """The user's own files that a theory reads."""
+        entry = self.entry("theory", theory)
         expected = {
             "questions": "a file of lines `COARSE:fine question`, or null",
             "tokenizer": "a vocab.txt or tokenizer.json, or null",
         }
-        found = {key: self.entry("theory", theory).get(key) for key in expected}
         return [
-            self.own_file("theory", theory, key, value, expected[key])
-            for key, value in found.items()
-            if isinstance(value, str)
+            self.own_file("theory", theory, key, entry[key], said)
+            for key, said in expected.items()
+            if isinstance(entry.get(key), str)
         ]
 
-    def most_tokens(self, source: str) -> int | None:
-        """A bound on the tokens of a text of the user's own files; None of others.
-
-        A token is a byte or more, and one may stand between two files.
-        """
-        corpus = self.entry("sources", source)["corpus"]
-        if self.entry("corpora", corpus)["kind"] != "file":
-            return None
-        files = list(map(Path, self.corpus_files(corpus)))
-        if not files or any(given.table(file) for file in files):
-            return None
-        return sum(file.stat().st_size for file in files) + len(files)
-
-    def refuse_small_text(self, source: str) -> None:
-        """`ConfigError` for what a text is too short for, whatever it says."""
-        most, text = self.most_tokens(source), self.entry("sources", source)
-        if most is None:
+    def _refuse_small_text(self, source: str) -> None:
+        """`ConfigError` for what a text of the user's own files is too short for, whatever it says:
+        a token is a byte or more, and one may stand between two files."""
+        text = self.entry("sources", source)
+        if self.entry("corpora", text["corpus"])["kind"] != "file":
             return
+        files = list(map(Path, self.corpus_files(text["corpus"])))
+        if not files or any(given.table(file) for file in files):
+            return
+        most = sum(file.stat().st_size for file in files) + len(files)
         held = f"as the files of corpora.{text['corpus']} hold {most} bytes"
         if 3 * text["length"] > most:
             raise ConfigError(
