@@ -5,9 +5,10 @@ certain of another text), or on a rule of thumb, which was not measured; its rea
 """
 
 import copy
-import csv
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from manybody.data import SHARES, inspection
 from manybody.data.documents import Documents
@@ -167,8 +168,7 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
 
 def recipes() -> list[dict[str, float]]:
     """Recipes tried: `layers, rank, learning_rate, steps`, nats at the end, CPU seconds."""
-    with RECIPES.open(encoding="utf-8") as opened:
-        return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(opened)]
+    return pd.read_csv(RECIPES).to_dict("records")
 
 
 def overlay(found: list[Advice], given: dict) -> dict:
@@ -218,17 +218,13 @@ def _about_text(text: Text) -> str:
             f"(`deduplicate: false` keeps all); near-duplicates make {repeated['groups']:,} "
             f"groups of {repeated['kept_documents']:,} documents, each in one split."
         )
+    larger = ": a larger `vocabulary` has tokens for more" * (text.tokens["fragments"] > 5e-4)
     tokens = (
         f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training; "
-        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character"
-        + (
-            ": a larger `vocabulary` has tokens for more."
-            if text.tokens["fragments"] > 5e-4
-            else "."
-        )
+        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character{larger}."
     )
-    parts = filter(None, [said, text.passed_over, sentence(text.leaks), tokens])
-    return "\n".join(["## The text\n", table(head, rows), *parts, ""])
+    parts = filter(None, [table(head, rows), said, text.passed_over, sentence(text.leaks), tokens])
+    return "\n".join(["## The text\n", *parts, ""])
 
 
 def _about_ngrams(text: Text) -> str:
@@ -242,14 +238,14 @@ def _about_ngrams(text: Text) -> str:
         "column, a masked one with the second (given both sides). A generator that loses more "
         "than n = 2 has not learned the pairs of neighbours; its clones say nothing of the text."
     )
-    return "\n".join(["## n-grams\n", said, "", table(head, rows)])
+    return f"## n-grams\n\n{said}\n\n{table(head, rows)}"
 
 
 def _about_keys(found: list[Advice]) -> str:
     rows = [[f"`{'.'.join(a.path)}`", a.now, a.suggested, a.reason] for a in found]
-    head = ["key", "now", "suggested", "reason"]
+    shown = table(["key", "now", "suggested", "reason"], rows)
     said = "What differs is in the config file `advised.yaml` beside this page."
-    return "\n".join(["## What to set\n", table(head, rows), said, ""])
+    return f"## What to set\n\n{shown}\n{said}\n"
 
 
 def _about_time(seconds: dict[str, list[float]]) -> str:
@@ -258,6 +254,4 @@ def _about_time(seconds: dict[str, list[float]]) -> str:
         "A rough estimate with what is suggested, by a few steps of each model on this machine and "
         "the steps, chains and sequences of the jobs. Figures take seconds each.\n"
     )
-    return "\n".join(
-        ["## What it takes\n", table(["stage", "jobs", "minutes of a core"], rows), said]
-    )
+    return f"## What it takes\n\n{table(['stage', 'jobs', 'minutes of a core'], rows)}\n{said}"

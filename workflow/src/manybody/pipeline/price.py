@@ -2,6 +2,7 @@
 its wall time on some nodes."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,13 +70,12 @@ def by_stage(
 ) -> dict[str, list[float]]:
     """Seconds on one core of each job, by stage, behind some runs (evaluation, seed) and clones of
     the config; those that cannot be priced, and what is trained elsewhere, are left out."""
-    made = {name: config["evaluations"][name] for name, _ in runs}
     drawn = {name: config["clones"][name] for name in clones}
-    trained = [(made[name]["source"], made[name]["model"], seed) for name, seed in runs]
-    trained += [(one["source"], one["model"], one["seed"]) for one in drawn.values()]
+    made = [config["evaluations"][name] | {"seed": seed} for name, seed in runs]
+    made += drawn.values()
     asked = [
         ("train_model", {"source": source, "model": model, "seed": seed})
-        for source, model, seed in dict.fromkeys(trained)
+        for source, model, seed in dict.fromkeys(map(itemgetter("source", "model", "seed"), made))
         if "steps" in config["models"][model].get("training", {})
     ]
     asked += [("sample_clones", {"source": one["source"], "clone": n}) for n, one in drawn.items()]

@@ -32,14 +32,8 @@ from manybody.io.devices import accelerated, torch_threads
 from manybody.io.seeds import run_settings
 from manybody.measure import spectra, spectrum
 from manybody.measure.maps import mean_maps
+from manybody.models import objectives
 from manybody.models.linear import PRODUCTS
-from manybody.models.objectives import (
-    copies_per_sequence,
-    masked_loss,
-    masked_positions,
-    next_token_loss,
-    sequence_sums,
-)
 from manybody.sampling import footprint
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws, unigram
@@ -143,7 +137,7 @@ class Probe:
             masks = recipe.get("masks")
             recipe |= {"precision": "float32", "masks": 1.0 if masks == "all" else masks}
         if recipe["objective"] == "masked":
-            each = copies_per_sequence(self.length, recipe["masks"])
+            each = objectives.copies_per_sequence(self.length, recipe["masks"])
         settings = run_settings({}, self.description, recipe, 0, 0, "")
         with accelerated("cpu", recipe["precision"], 1) as accelerator:
             learner = Learner(settings, self.tokens(recipe["batch"]), 1, accelerator)
@@ -159,15 +153,18 @@ class Probe:
         share = 1.0 if self.gpu and share == "all" else share
 
         def ready(count):
-            masks = None if self.causal else masked_positions(count, self.length, share, 0)
-            return partial(sequence_sums, self.model, self.tensor(count), masks)
+            masks = (
+                None if self.causal else objectives.masked_positions(count, self.length, share, 0)
+            )
+            return partial(objectives.sequence_sums, self.model, self.tensor(count), masks)
 
         return self.up_to(MANY, ready) / MANY
 
     def solved(self) -> float:
         """The losses of a sequence, all positions masked in turn, in double precision."""
         exact = deepcopy(self.model).double()
-        return self.up_to(MANY, lambda n: partial(sequence_sums, exact, self.tensor(n))) / MANY
+        sums = partial(objectives.sequence_sums, exact)
+        return self.up_to(MANY, lambda n: partial(sums, self.tensor(n))) / MANY
 
     def passes(self) -> float:
         """A forward pass: of a masked copy, or of a sequence of a causal model."""
@@ -175,7 +172,7 @@ class Probe:
         def ready(count):
             rows = torch.arange(count)
             copies = () if self.causal else (rows, rows % self.length)
-            loss = next_token_loss if self.causal else masked_loss
+            loss = objectives.next_token_loss if self.causal else objectives.masked_loss
             return partial(loss, self.model, self.tensor(count), *copies)
 
         return self.up_to(MANY, ready) / MANY
@@ -235,15 +232,8 @@ class Probe:
         each = 1 if sampler == "mh" else self.length
 
         def ready(n):
-            chains = open_chains(
-                self.model,
-                self.tensor(n),
-                energy,
-                clone["gauge"],
-                "float32" if self.gpu else clone["precision"],
-                sampler,
-                mu,
-            )
+            tokens, precision = self.tensor(n), "float32" if self.gpu else clone["precision"]
+            chains = open_chains(self.model, tokens, energy, clone["gauge"], precision, sampler, mu)
             if self.gpu and sampler == "mh":  # of a proposal that is not the token itself
 
                 def propose():
@@ -264,11 +254,8 @@ class Probe:
                 steps = itertools.repeat(next(steps))
             return lambda: (advance if sampler == "mh" else redraw)(chains, *next(steps), start)
 
-        return (
-            self.up_to(count, ready)
-            / each
-            * (1 - SAME * (energy == "raw" and each == 1 and not self.gpu))
-        )
+        same = SAME * (energy == "raw" and each == 1 and not self.gpu)
+        return self.up_to(count, ready) / each * (1 - same)
 
 
 class Prices:
@@ -304,11 +291,8 @@ class Prices:
 
         def cost() -> float:
             tree = ast.parse((SCRIPTS / f"{rule.removesuffix('_on_cpu')}.py").read_bytes())
-            lines = [
-                ast.unparse(node)
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Import | ast.ImportFrom)
-            ]
+            kinds = (ast.Import, ast.ImportFrom)
+            lines = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, kinds)]
             lines += [f"import {name}" for name in ("snakemake.script", module) if name]
             before = sum(os.times()[2:4])
             subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
@@ -344,34 +328,26 @@ class Prices:
         return entry, cost
 
     def _checkpoints(self, model: str, asked: str | int | list) -> int:
-        recipe = self.config["models"][model].get("training", {})
-        kept = len(kept_steps(recipe)) if "checkpoints" in recipe else 1
         if isinstance(asked, list):
             return len(asked)
         if isinstance(asked, int):
             return asked
-        return kept if asked == "all" else 1
+        recipe = self.config["models"][model].get("training", {})
+        return len(kept_steps(recipe)) if asked == "all" and "checkpoints" in recipe else 1
 
     def _train_model(self, gpu: bool, source: str, model: str, seed: str) -> float:
         entry, cost = self._model(source, model, gpu)
         recipe = entry["training"]
         if recipe["optimizer"]["name"] == "lbfgs":
             raise Unsized("iterations until a fit is flat")
-        same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "together")}
-        same |= {
-            "clip": recipe["clip"], "learning_rate": 0.0, "warmup": 0, "schedule": "constant",
-            "steps": 1,
-        }  # fmt: skip
-        shaped = {
-            "name": recipe["optimizer"]["name"],
-            "weight_decay": 0.0,
-            "momentum": 0.9,
-            "betas": [0.9, 0.9],
-        }
+        same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "clip")}
+        same |= dict(learning_rate=0.0, warmup=0, schedule="constant", steps=1)
+        same["together"] = recipe.get("together", False)
+        kind = recipe["optimizer"]["name"]
+        same["optimizer"] = dict(name=kind, weight_decay=0.0, momentum=0.9, betas=[0.9, 0.9])
         share = recipe.get("validation_masks", recipe.get("masks"))
         tested = recipe["validation"] * cost("tested", share)
-        step = cost("step", same | {"optimizer": shaped, "together": bool(same["together"])})
-        return recipe["steps"] * step + self._checkpoints(model, "all") * tested
+        return recipe["steps"] * cost("step", same) + self._checkpoints(model, "all") * tested
 
     def _adopt_weights(self, gpu: bool, source: str, model: str, seed: str) -> float:
         """Every position of each training and validation sequence is masked in turn."""
@@ -435,10 +411,8 @@ class Prices:
 
     def _sample_hamiltonian(self, gpu: bool, source: str) -> float:
         def cost() -> float:
-            return sum(
-                up_to(count, lambda n, call=call: partial(call, n))
-                for call, count in self._trial(source)[1]
-            )
+            calls = self._trial(source)[1]
+            return sum(up_to(count, partial(partial, call)) for call, count in calls)
 
         return self.once(cost, "chains", source)
 
@@ -468,15 +442,6 @@ class Prices:
             raise Unsized(f"sequences of {source} to fit to")
         return module.trial(self.config["sources"][source])
 
-    def _files(self, source: str, counts: dict[str, int], folder: Path) -> dict[str, Path]:
-        """Files of so many chains of the source for each split."""
-        files = {split: folder / f"{split}.parquet" for split in counts}
-        model, ((moved, _), *_) = self._trial(source)
-        for split, file in files.items():
-            sequences.write(file, moved(counts[split]), model.vocabulary, {"source": source})
-        model.save(folder / "hamiltonian", {})
-        return files
-
     def _compute_theory(self, gpu: bool, theory: str) -> float:
         """Realisations, or the epochs of all runs, are counted up; the rest is done whole. On the
         job's threads, which slow each other down."""
@@ -496,16 +461,19 @@ class Prices:
     def _fit_curve(self, gpu: bool, curve: str) -> float:
         """One realisation, times their number."""
         entry = self.config["curves"][curve]
-        given = {**entry, "realisations": 1}
+        given, source = {**entry, "realisations": 1}, entry["source"]
 
         def cost(folder: str) -> float:
-            counts = {"train": max(entry["sizes"]), "validation": entry["test"]}
-            paths = self._files(entry["source"], counts, Path(folder))
-            paths |= {"hamiltonian": Path(folder, "hamiltonian")}
-            fit = lambda one: learning_curves.compute(one, paths, Path(folder, "resume"))  # noqa: E731
+            model, ((moved, _), *_) = self._trial(source)
+            paths, resume = {"hamiltonian": Path(folder, "hamiltonian")}, Path(folder, "resume")
+            model.save(paths["hamiltonian"], {})
+            for split, count in {"train": max(entry["sizes"]), "validation": entry["test"]}.items():
+                paths[split] = Path(folder, f"{split}.parquet")
+                sequences.write(paths[split], moved(count), model.vocabulary, {"source": source})
+            fit = partial(learning_curves.compute, paths=paths, resume=resume)
             fit({**given, "sizes": given["sizes"][:1]})  # what is compiled once is not part of it
-            learning_curves.forget(Path(folder, "resume"))
-            return seconds(lambda: fit(given))
+            learning_curves.forget(resume)
+            return seconds(partial(fit, given))
 
         return self.once(lambda: entry["realisations"] * _in_folder(cost), "curve", curve)
 
