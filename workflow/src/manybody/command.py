@@ -53,7 +53,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def add_family(commands) -> None:
-    """Adds the command `family` to those of the parser."""
     one = commands.add_parser(
         "family",
         usage="%(prog)s [OPTIONS] FILE",
@@ -209,7 +208,6 @@ def family(
 
 
 def add_spectrum(commands) -> None:
-    """Adds the command `spectrum` to those of the parser."""
     one = commands.add_parser(
         "spectrum",
         help="which orders of interaction a language model uses, along its checkpoints",
@@ -249,14 +247,18 @@ def add_spectrum(commands) -> None:
         metavar="N",
         help="upper limit of forward passes of a checkpoint, counted in sequences (%(default)s)",
     )
+    _add_stem(one, "spectrum", "STEM.pdf, .png, .csv, and the same of one passage as STEM-map")
+    one.set_defaults(run=spectrum)
+
+
+def _add_stem(one: argparse.ArgumentParser, stem: str, made: str) -> None:
     one.add_argument(
         "--out",
-        type=lambda text: Path(text) if Path(text).name else Path(text, "spectrum"),
-        default=Path("spectrum"),
+        type=lambda text: Path(text) if Path(text).name else Path(text, stem),
+        default=Path(stem),
         metavar="STEM",
-        help="writes STEM.pdf, .png, .csv, and the same of one passage as STEM-map (%(default)s)",
+        help=f"writes {made} (%(default)s)",
     )
-    one.set_defaults(run=spectrum)
 
 
 def spectrum(
@@ -305,7 +307,6 @@ def spectrum(
 
 
 def add_jacobian(commands) -> None:
-    """Adds the command `jacobian` to those of the parser."""
     one = commands.add_parser(
         "jacobian",
         help="which residues of a sequence act on which in a protein, RNA or DNA language model",
@@ -339,13 +340,7 @@ def add_jacobian(commands) -> None:
         help="also mask the target, which takes L times the passes (done without the option if "
         "these are at most 20,000)",
     )
-    one.add_argument(
-        "--out",
-        type=lambda text: Path(text) if Path(text).name else Path(text, "jacobian"),
-        default=Path("jacobian"),
-        metavar="STEM",
-        help="writes the scores as STEM.csv (%(default)s)",
-    )
+    _add_stem(one, "jacobian", "the scores as STEM.csv")
     one.set_defaults(run=jacobian)
 
 
@@ -432,7 +427,6 @@ def _of_model(commands, name: str, stem: str, help: str, description: str):
 
 
 def add_energies(commands) -> None:
-    """Adds the command `energies` to those of the parser."""
     one = _of_model(
         commands,
         "energies",
@@ -450,7 +444,6 @@ def add_energies(commands) -> None:
 
 
 def add_mutations(commands) -> None:
-    """Adds the command `mutations` to those of the parser."""
     one = _of_model(
         commands,
         "mutations",
@@ -479,7 +472,6 @@ def _add_effects(one: argparse.ArgumentParser) -> None:
 
 
 def add_generate(commands) -> None:
-    """Adds the command `generate` to those of the parser."""
     one = _of_model(
         commands,
         "generate",
@@ -499,7 +491,6 @@ def add_generate(commands) -> None:
 
 
 def add_example(commands) -> None:
-    """Adds the command `example` to those of the parser."""
     one = commands.add_parser(
         "example",
         help="small files to try `family` and `spectrum` on",

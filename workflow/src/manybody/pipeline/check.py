@@ -87,24 +87,15 @@ def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
-        fields = {
-            figure: _field(paper, figure)
-            if named is None or (paper, figure) in named
-            else (Any, None)
-            for figure in papers.figures(paper)
-        }
+        fields = dict.fromkeys(papers.figures(paper), (Any, None))
+        asked = [figure for figure in fields if named is None or (paper, figure) in named]
+        fields |= {figure: _field(paper, figure) for figure in asked}
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
         made = create_model(name, __base__=Block, __doc__=title, **fields)
         blocks[paper.replace("-", "_")] = (made, key(title, None, alias=paper))
-    figures = create_model(
-        "Figures", __base__=Block, __doc__="What each figure draws, by paper.", **blocks
-    )
-    return create_model(
-        "Config",
-        __base__=Config,
-        __doc__=Config.__doc__,
-        figures=(figures, key("What each figure draws, by paper.")),
-    )
+    said = Config.model_fields["figures"].description
+    figures = (create_model("Figures", __base__=Block, __doc__=said, **blocks), key(said))
+    return create_model("Config", __base__=Config, __doc__=Config.__doc__, figures=figures)
 
 
 def _field(paper: str, figure: str) -> tuple:
@@ -141,32 +132,28 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         for path, value, _ in found
         for problem in _reference_problems(path, value, checked, taken)
     )
-    parts = {
-        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
-    }
-    wrong = tuple(path for path, problems in parts.items() if problems)
-    # A block with a wrong part is not asked for more, which may rest on that part.
-    _refuse(
-        [
-            *(problem for problems in parts.values() for problem in problems),
-            *(
-                problem
-                for path, value, around in found
-                if not any(part.startswith(path) for part in wrong)
-                for problem in _whole_problems(path, value, around, checked)
-            ),
-        ]
-    )
+    problems, wrong = [], []
+    for path, part, around in found:
+        if said := list(_part_problems(path, part, around, checked)):
+            problems += said
+            wrong.append(path)
+    for path, value, around in found:
+        # A block with a wrong part is not asked for more, which may rest on that part.
+        if not any(part.startswith(path) for part in wrong):
+            problems += _whole_problems(path, value, around, checked)
+    _refuse(problems)
     return checked
 
 
 def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
     """(paper, figure) of the figures that a config gives."""
-    figures = config.get("figures")
-    blocks = figures.items() if isinstance(figures, dict) else ()
-    return frozenset(
-        (paper, figure) for paper, named in blocks if isinstance(named, dict) for figure in named
-    )
+    figures = _mapping(config.get("figures"))
+    return frozenset((paper, figure) for paper in figures for figure in _mapping(figures[paper]))
+
+
+def _mapping(value) -> dict:
+    """The value where it is a mapping; what is wrong otherwise is said by the types."""
+    return value if isinstance(value, dict) else {}
 
 
 def _refuse(problems: Iterable[str]) -> None:
@@ -184,8 +171,7 @@ def take_away(config: dict) -> Taken:
     Short forms of models are written out as well.
     """
     _drop_nulls(config.get("figures"), deep=True)
-    entries = config.get("models")
-    for model in entries.values() if isinstance(entries, dict) else ():
+    for model in _mapping(config.get("models")).values():
         _write_out_heads(model)
     return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
 
@@ -197,7 +183,7 @@ def _write_out_heads(model) -> None:
         optimizer, heads = model["training"]["optimizer"], model["heads"]
         short = optimizer["couplings"] and model["layers"] == 1
         short = short and models.about({**model, "heads": "full"}).full
-    except (KeyError, TypeError, ValueError):  # what is wrong is said by the types
+    except (KeyError, TypeError, ValueError):
         return
     if short and isinstance(heads, int) and optimizer.get("heads") in (None, heads):
         # New mappings: YAML's anchors share theirs with other models.
@@ -207,12 +193,10 @@ def _write_out_heads(model) -> None:
 
 def _drop_nulls(node, deep: bool = False) -> list:
     """Removes the keys of a mapping that are null, and, if `deep`, those of all mappings in it."""
-    if not isinstance(node, dict):
-        return []
-    gone = [name for name, value in node.items() if value is None]
+    gone = [name for name, value in _mapping(node).items() if value is None]
     for name in gone:
         del node[name]
-    for value in node.values() if deep else ():
+    for value in _mapping(node).values() if deep else ():
         _drop_nulls(value, deep)
     return gone
 
@@ -221,8 +205,7 @@ def _name_problems(config: dict) -> Iterator[str]:
     """Names that cannot be part of a path, and keys that are no text."""
     yield from _key_problems("", config)
     for block in NAMED:
-        entries = config.get(block)
-        for name in entries if isinstance(entries, dict) else ():
+        for name in _mapping(config.get(block)):
             if isinstance(name, str) and not NAME.fullmatch(name):
                 yield (
                     f"{block}: found the name {shown(name)}; expected letters, digits, '_', '.' "
@@ -231,17 +214,16 @@ def _name_problems(config: dict) -> Iterator[str]:
 
 
 def _key_problems(path: str, node) -> Iterator[str]:
+    where = path.removeprefix(".") or "config"
     for step, value in node.items() if isinstance(node, dict) else enumerate(node):
         if isinstance(node, dict) and not isinstance(step, str):
             yield (
-                f"{path or 'config'}: found the key {shown(step)}, a {type(step).__name__}; "
+                f"{where}: found the key {shown(step)}, a {type(step).__name__}; "
                 f"expected text; put it in quotes, or rename it"
             )
         elif isinstance(value, dict | list):
-            below = f".{step}" if path else str(step)
-            yield from _key_problems(
-                path + (f"[{step}]" if isinstance(step, int) else below), value
-            )
+            below = f"[{step}]" if isinstance(node, list) else f".{step}"
+            yield from _key_problems(f"{path}{below}", value)
 
 
 def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterator[str]:

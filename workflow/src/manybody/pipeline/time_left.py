@@ -114,11 +114,9 @@ def plan(
             found.guessed.add(name)
         counts = store.counts(dict(job.params.items()))
         alike = records[_stage(name), *sorted(counts)]
-        seconds = (
-            _by_records(output, alike) * math.prod(counts.values())
-            if alike
-            else prices.get(name, GUESS)
-        )
+        seconds = prices.get(name, GUESS)
+        if alike:
+            seconds = _by_records(output, alike) * math.prod(counts.values())
         found.expected[name] = SHORT if stored else seconds + OVERHEAD
     return found
 
