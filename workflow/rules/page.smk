@@ -8,7 +8,7 @@ Makes   results/scorecard.md, all claims; results/index.html: claims, figures wi
 
 rule write_scorecard:
     input:
-        claims=figures.claims_of(figures.names()),
+        claims=figures.claims(),
     output:
         scorecard=f"{RESULTS}/scorecard.md",
     log:

@@ -84,7 +84,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     plain = {name: one.annotation.removesuffix(" | None") for name, one in parameters.items()}
     paths = [name for name, annotation in plain.items() if annotation == "str | Path"]
     kinds = {
-        name: kind | None if parameters[name].default is None else kind
+        name: (kind | None if parameters[name].default is None else kind, ...)
         for name, annotation in plain.items()
         if (kind := NAMED.get(name, KINDS.get(annotation)))
     }
@@ -95,7 +95,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         bound.apply_defaults()
         given = bound.arguments
         given |= {name: _plain(value) for name, value in given.items()}
-        check({name: (kind, ...) for name, kind in kinds.items()}, {n: given[n] for n in kinds})
+        check(kinds, {name: given[name] for name in kinds})
         given |= {n: expanduser(given[n]) for n in paths if given[n] is not None}
         there = [n for n, v in given.items() if v is not None or parameters[n].default is not None]
         for name in there:
@@ -121,13 +121,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _plain(value: Any) -> Any:
     """A number of numpy, by itself or in a mapping, as Python's; anything else as it is."""
-    return (
-        {key: _plain(part) for key, part in value.items()}
-        if isinstance(value, dict)
-        else value.item()
-        if isinstance(value, np.generic)
-        else value
-    )
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_class(name: str, value: Any, annotation: str) -> None:

@@ -83,15 +83,12 @@ class Clone(Block):
             for sampler, (energies, _) in samplers.NEEDS.items()
         ),
         Condition("gauge", "none", {"energy": "reference"}, "which is free of the gauge"),
-        *(
-            condition
-            for sampler in samplers.INDEPENDENT
-            for condition in (
-                Condition("sweeps", [1], {"sampler": sampler}, "whose draws are independent"),
-                Condition(
-                    "order", "left-to-right", {"sampler": sampler}, "which draws in that order"
-                ),
-            )
+        Condition("sweeps", [1], {"sampler": samplers.INDEPENDENT}, "whose draws are independent"),
+        Condition(
+            "order",
+            "left-to-right",
+            {"sampler": samplers.INDEPENDENT},
+            "which draws in that order",
         ),
     )
 

@@ -68,16 +68,13 @@ def _missing(path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path("config")
     there = sorted(str(file) for file in folder.glob("*.y*ml"))
     near = get_close_matches(str(path), there, 1, cutoff=0.5)
-    fix = (
-        f"looked in {Path.cwd()}; give {own}, which is there"
-        if (own := Path(__file__).resolve().parents[4] / path).is_file()  # of the clone
-        else f"did you mean {near[0]}?"
-        if near
-        else f"{folder} has {', '.join(there) or 'none'}"
-    )
-    return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}" + (
-        "; if it is what is to be made, write -- before it" * (path.suffix not in (".yaml", ".yml"))
-    )
+    fix = f"did you mean {near[0]}?" if near else f"{folder} has {', '.join(there) or 'none'}"
+    own = Path(__file__).resolve().parents[4] / path  # of the clone
+    if own.is_file():
+        fix = f"looked in {Path.cwd()}; give {own}, which is there"
+    if path.suffix not in (".yaml", ".yml"):
+        fix += "; if it is what is to be made, write -- before it"
+    return f"--configfile: found {path}, which does not exist; expected a YAML file; {fix}"
 
 
 def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
@@ -86,16 +83,13 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     if mark is None:
         # UTF-16 without a mark is ASCII with bytes 0 between.
         other = b"\0" in content or isinstance(error, UnicodeDecodeError)
-        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; " + (
-            "save it as UTF-8" if other else "mend it there"
-        )
+        fix = "save it as UTF-8" if other else "mend it there"
+        return f": {' '.join(str(error).split())}; expected YAML in UTF-8; {fix}"
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
-    found, fix = {
-        "but found another document": (
-            "found a second document, behind ---",
-            "write it into a file of its own, or remove ---",
-        )
-    }.get(error.problem, (error.problem, "mend it there, or put quotes around the value"))
+    found, fix = error.problem, "mend it there, or put quotes around the value"
+    if found == "but found another document":
+        found = "found a second document, behind ---"
+        fix = "write it into a file of its own, or remove ---"
     if line[mark.column :].startswith("\t"):
         found, fix = "found a tab", "indent with spaces"
     elif around and re.search("flow|quoted", error.context):
@@ -149,18 +143,15 @@ def command(arguments: list[str], added: str, target: str) -> str:
     return shlex.join(["snakemake", *others, "--configfile", *dict.fromkeys([*names, added])])
 
 
-def in_order(config: dict, default: dict) -> dict:
-    """`config` with its keys in the order of `default`, then those that are not there, by name."""
-    own = sorted(config.keys() - default.keys(), key=str)
-    ordered = {}
-    for key in [*(key for key in default if key in config), *own]:
-        value, below = config[key], default.get(key)
-        ordered[key] = (
-            in_order(value, below if isinstance(below, dict) else {})
-            if isinstance(value, dict)
-            else value
-        )
-    return ordered
+def in_order(config, default):
+    """`config`, where it is a mapping with its keys in the order of `default`, then those that are
+    not there, by name."""
+    if not isinstance(config, dict):
+        return config
+    known = default if isinstance(default, dict) else {}
+    names = [key for key in known if key in config]
+    names += sorted(config.keys() - known.keys(), key=str)
+    return {key: in_order(config[key], known.get(key)) for key in names}
 
 
 def typed(arguments: Iterable[str]) -> dict:
@@ -176,21 +167,19 @@ def typed(arguments: Iterable[str]) -> dict:
 
 if __name__ == "__main__":
     names, _, others = asked(sys.argv[1:])
+    said = problems(names)
+    for option in (("--configfile", "--configfiles"), ("--config", "-C")):
+        words, times, _ = asked(sys.argv[1:], *option)
+        if times > 1:
+            said.append(
+                f"{option[0]}: found {times} times, of which snakemake takes the last; expected it "
+                f"once; write all behind one: {option[0]} {shlex.join(words)}"
+            )
     dotted = (word.split("=", 1) for word in others if re.match(r"[A-Za-z][\w-]*\.[\w.-]+=", word))
-    said = [
-        *problems(names),
-        *[
-            f"{option[0]}: found {times} times, of which snakemake takes the last; expected it "
-            f"once; write all behind one: {option[0]} {shlex.join(words)}"
-            for option in (("--configfile", "--configfiles"), ("--config", "-C"))
-            for words, times, _ in [asked(sys.argv[1:], *option)]
-            if times > 1
-        ],
-        *(
-            f"--config: found {key}={value}; expected a key without dots; write --config "
-            f"'{key.replace('.', '={', 1).replace('.', ': {')}: {value}{'}' * key.count('.')}'"
-            for key, value in dotted
-        ),
+    said += [
+        f"--config: found {key}={value}; expected a key without dots; write --config "
+        f"'{key.replace('.', '={', 1).replace('.', ': {')}: {value}{'}' * key.count('.')}'"
+        for key, value in dotted
     ]
     if said:
         sys.exit("\n".join(said))

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Set
 from functools import cache
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, create_model
@@ -87,9 +88,7 @@ def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
-        fields = dict.fromkeys(papers.figures(paper), (Any, None))
-        asked = [figure for figure in fields if named is None or (paper, figure) in named]
-        fields |= {figure: _field(paper, figure) for figure in asked}
+        fields = {figure: _field(paper, figure, named) for figure in papers.figures(paper)}
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
         made = create_model(name, __base__=Block, __doc__=title, **fields)
         blocks[paper.replace("-", "_")] = (made, key(title, None, alias=paper))
@@ -98,8 +97,10 @@ def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
     return create_model("Config", __base__=Config, __doc__=Config.__doc__, figures=figures)
 
 
-def _field(paper: str, figure: str) -> tuple:
+def _field(paper: str, figure: str, named: Set[tuple[str, str]] | None) -> tuple:
     """The type of a figure's block, named for paper and figure, and its key in the config."""
+    if named is not None and (paper, figure) not in named:
+        return Any, None
     block = papers.figure_module(paper, figure).Block
     name = "".join(part.title() for part in f"{paper}-{figure}".replace("_", "-").split("-"))
     made = create_model(name, __base__=block, __doc__=block.__doc__)
@@ -132,11 +133,11 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         for path, value, _ in found
         for problem in _reference_problems(path, value, checked, taken)
     )
-    problems, wrong = [], []
-    for path, part, around in found:
-        if said := list(_part_problems(path, part, around, checked)):
-            problems += said
-            wrong.append(path)
+    parts = {
+        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
+    }
+    wrong = tuple(path for path, problems in parts.items() if problems)
+    problems = list(chain.from_iterable(parts.values()))
     for path, value, around in found:
         # A block with a wrong part is not asked for more, which may rest on that part.
         if not any(part.startswith(path) for part in wrong):

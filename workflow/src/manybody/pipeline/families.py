@@ -48,8 +48,8 @@ class Families:
 
     def files(self, name: str, number: int | str, parts=("file", "structure")) -> list[str]:
         """The files of one job that are there: a family whose file is not is named on the page."""
-        named = [entry[part] for entry in self.chunk(name, number) for part in parts if entry[part]]
-        return [path for path in named if Path(path).is_file()]
+        named = (entry[part] for entry in self.chunk(name, number) for part in parts)
+        return [path for path in named if path and Path(path).is_file()]
 
     def _entries(self, name: str) -> list[dict]:
         where, listed = f"families.{name}", self.checked.families[name].listed

@@ -44,11 +44,8 @@ class Figures:
         stem = self.paths.figure.format(paper=paper, figure=figure)
         return [f"{stem}.{ending}" for ending in ENDINGS]
 
-    def claims_of(self, names: list[Name]) -> list[str]:
-        return [
-            f"{self.paths.figure.format(paper=paper, figure=figure)}.claims.csv"
-            for paper, figure in names
-        ]
+    def claims(self) -> list[str]:
+        return [path for path in self.files() if path.endswith(".claims.csv")]
 
     def entry_of(self, paper: str, figure: str) -> dict:
         """A figure's block as the config has it. `ConfigError` names those that there are."""
@@ -162,10 +159,9 @@ class Figures:
 
     def page_inputs(self) -> dict[str, list[str]]:
         """Files that the page shows."""
-        names = self.names()
         return {
-            "figures": [path for name in names for path in self.files_of(*name)],
-            "claims": self.claims_of(names),
+            "figures": self.files(),
+            "claims": self.claims(),
             "clones": [self.paths.clone_path(clone) for clone in self.clones()],
             "cards": [self.paths.cards.format(source=source) for source in self.carded],
             "losses": self.tested_generators(),

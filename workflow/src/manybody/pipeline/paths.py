@@ -83,9 +83,9 @@ class Paths:
     def evaluated_targets(self, evaluation: str) -> list[str]:
         """One file for each target, in the order of the config: a clone's manifest or a split."""
         entry = self.entry("evaluations", evaluation)
-        return [self._target(entry["source"], target) for target in entry["targets"].values()]
-
-    def _target(self, source: str, target: dict) -> str:
-        if "split" in target:
-            return self.split_path(target.get("source", source), target["split"])
-        return self.clone_path(target.get("clone", target.get("initial")))
+        return [
+            self.split_path(target.get("source", entry["source"]), target["split"])
+            if "split" in target
+            else self.clone_path(target.get("clone", target.get("initial")))
+            for target in entry["targets"].values()
+        ]
