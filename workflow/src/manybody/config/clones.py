@@ -85,10 +85,7 @@ class Clone(Block):
         Condition("gauge", "none", {"energy": "reference"}, "which is free of the gauge"),
         Condition("sweeps", [1], {"sampler": samplers.INDEPENDENT}, "whose draws are independent"),
         Condition(
-            "order",
-            "left-to-right",
-            {"sampler": samplers.INDEPENDENT},
-            "which draws in that order",
+            "order", "left-to-right", {"sampler": samplers.INDEPENDENT}, "which draws in that order"
         ),
     )
 

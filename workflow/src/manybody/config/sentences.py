@@ -17,6 +17,13 @@ PATTERNS = {  # of the schema, in words
     "two names or first alone",
     "^[A-Za-z0-9_.-]+$": "of letters, digits and any of _ . - alone",
 }
+BOUNDS = {
+    "minimum": "of at least",
+    "exclusiveMinimum": "above",
+    "maximum": "of at most",
+    "exclusiveMaximum": "below",
+}
+DIGESTS = {"^[0-9a-f]{64}$": "0" * 64, "^[0-9a-f]{40}$": "0" * 40}
 
 
 def nearest(key: str, allowed: list[str]) -> str:
@@ -238,13 +245,10 @@ def expectation(schema: dict) -> str:
 
 
 def _range(schema: dict) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
-    bounds = [("of at least", low), ("above", above), ("of at most", high), ("below", below)]
-    said = [f"{words} {bound:g}" for words, bound in bounds if bound is not None]
-    return (" " + " and ".join(said)) if said else ""
+    if "minimum" in schema and "maximum" in schema:
+        return f" from {schema['minimum']:g} to {schema['maximum']:g}"
+    said = [f" {words} {schema[key]:g}" for key, words in BOUNDS.items() if key in schema]
+    return " and".join(said)
 
 
 def _example(schema: dict):
@@ -264,7 +268,8 @@ def _example(schema: dict):
         return _items(schema)
     if kind in ("integer", "number"):
         return _number(schema, kind)
-    return {"boolean": False, "null": None, "string": _string(schema)}[kind]
+    text = DIGESTS.get(schema.get("pattern"), "name")
+    return {"boolean": False, "null": None, "string": text}[kind]
 
 
 def _items(schema: dict) -> list:
@@ -278,12 +283,8 @@ def _items(schema: dict) -> list:
 def _number(schema: dict, kind: str):
     if "minimum" in schema:
         return schema["minimum"]
-    above, below = schema.get("exclusiveMinimum", 0), schema.get("exclusiveMaximum")
-    if below is not None or "maximum" in schema:
-        return (above + (below if below is not None else schema["maximum"])) / 2
+    above = schema.get("exclusiveMinimum", 0)
+    below = schema.get("exclusiveMaximum", schema.get("maximum"))
+    if below is not None:
+        return (above + below) / 2
     return above + 1 if kind == "integer" or "exclusiveMinimum" in schema else above
-
-
-def _string(schema: dict) -> str:
-    digits = {"^[0-9a-f]{64}$": 64, "^[0-9a-f]{40}$": 40}
-    return "0" * digits[schema["pattern"]] if schema.get("pattern") in digits else "name"

@@ -131,7 +131,6 @@ class Probe:
             return up_to(count, ready, operations if self.gpu else seconds)
 
     def step(self, recipe: dict) -> float:
-        """A step of training."""
         recipe, each = {**recipe, "compile": False}, 1
         if self.gpu:  # without the compiled loops of a CPU, whose operations torch does not see
             masks = recipe.get("masks")
@@ -312,20 +311,16 @@ class Prices:
             raise Unsized(f"|V| and L of {source}")
         return self.sizes[source]
 
-    def _model(self, source: str, model: str, gpu: bool) -> tuple[dict, Callable]:
-        """The entry of a model, and the cost by a method of its probe."""
+    def _cost(self, gpu: bool, source: str, model: str, method: str, *given) -> float:
+        """The cost by a method of a model's probe."""
         entry = self.config["models"][model]
         if models.about(entry).read:
             raise Unsized(f"the sizes of {model}")
         description = {k: entry[k] for k in entry.keys() - {"training", "init_seed", "parameters"}}
         text = json.dumps(description | self._of(source), sort_keys=True)
-
-        def cost(method: str, *given) -> float:
-            return self.once(
-                lambda: getattr(self.probe(text, gpu), method)(*given), text, gpu, method, given
-            )
-
-        return entry, cost
+        return self.once(
+            lambda: getattr(self.probe(text, gpu), method)(*given), text, gpu, method, given
+        )
 
     def _checkpoints(self, model: str, asked: str | int | list) -> int:
         if isinstance(asked, list):
@@ -336,14 +331,14 @@ class Prices:
         return len(kept_steps(recipe)) if asked == "all" and "checkpoints" in recipe else 1
 
     def _train_model(self, gpu: bool, source: str, model: str, seed: str) -> float:
-        entry, cost = self._model(source, model, gpu)
-        recipe = entry["training"]
-        if recipe["optimizer"]["name"] == "lbfgs":
+        recipe = self.config["models"][model]["training"]
+        kind, cost = recipe["optimizer"]["name"], partial(self._cost, gpu, source, model)
+        # A source of no size is said first.
+        if self._of(source) and kind == "lbfgs":
             raise Unsized("iterations until a fit is flat")
         same = {k: recipe.get(k) for k in ("objective", "batch", "masks", "precision", "clip")}
         same |= dict(learning_rate=0.0, warmup=0, schedule="constant", steps=1)
         same["together"] = recipe.get("together", False)
-        kind = recipe["optimizer"]["name"]
         same["optimizer"] = dict(name=kind, weight_decay=0.0, momentum=0.9, betas=[0.9, 0.9])
         share = recipe.get("validation_masks", recipe.get("masks"))
         tested = recipe["validation"] * cost("tested", share)
@@ -352,15 +347,15 @@ class Prices:
     def _adopt_weights(self, gpu: bool, source: str, model: str, seed: str) -> float:
         """Every position of each training and validation sequence is masked in turn."""
         counts = self.config["sources"][source]["sequences"]
-        _, cost = self._model(source, model, gpu)
-        return (counts["train"] + counts["validation"]) * cost("tested", "all")
+        tested = self._cost(gpu, source, model, "tested", "all")
+        return (counts["train"] + counts["validation"]) * tested
 
     def _sample_clones(self, gpu: bool, source: str, clone: str) -> float:
         entry = self.config["clones"][clone]
         keys = ("sampler", "energy", "chains", "gauge", "precision", "order")
-        _, cost = self._model(source, entry["model"], gpu)
-        steps = max(entry["sweeps"]) * self._of(source)["length"]
-        return steps * cost("sampled", {key: entry.get(key) for key in keys})
+        same = {key: entry.get(key) for key in keys}
+        step = self._cost(gpu, source, entry["model"], "sampled", same)
+        return max(entry["sweeps"]) * self._of(source)["length"] * step
 
     def _evaluate_model(self, gpu: bool, evaluation: str, seed: str) -> float:
         entry, clones = self.config["evaluations"][evaluation], self.config["clones"]
@@ -370,28 +365,28 @@ class Prices:
             else clones[target.get("clone", target.get("initial"))]["chains"]
             for target in entry["targets"].values()
         ]
-        _, cost = self._model(entry["source"], entry["model"], gpu)
-        checkpoints = self._checkpoints(entry["model"], entry["steps"])
-        return checkpoints * sum(counts) * cost("tested", entry["positions"])
+        tested = self._cost(gpu, entry["source"], entry["model"], "tested", entry["positions"])
+        return self._checkpoints(entry["model"], entry["steps"]) * sum(counts) * tested
 
     def _evaluate_equations(self, gpu: bool, paper: str, figure: str) -> float:
         """Every position of each validation sequence is masked in turn."""
         runs = self.solved(paper, figure)
         count = self.config["sources"][runs[0][0]]["sequences"]["validation"]
         solved = [run for run in runs if models.about(self.config["models"][run[1]]).equation]
-        return sum(count * self._model(*run[:2], gpu)[1]("solved") for run in solved)
+        return sum(count * self._cost(gpu, *run[:2], "solved") for run in solved)
 
     def _measure_spectrum(self, gpu: bool, spectrum: str, seed: str) -> float:
         """On a GPU of passes alone: the share of its peak is that of whole spectra."""
         entry = self.config["spectra"][spectrum]
         anchored = entry.get("anchored") or {"size": 0, "targets": 0}
-        _, cost = self._model(entry["source"], entry["model"], gpu)
+        cost = partial(self._cost, gpu, entry["source"], entry["model"])
         checkpoints = self._checkpoints(entry["model"], entry["steps"])
         if gpu:
+            each = cost("passes")
             length = self._of(entry["source"])["length"]
             every = length * 2 ** (length - 1) * entry["sequences"] // 2
             passes = checkpoints * entry.get("forwards", every)
-            return (passes + anchored["targets"] * 2 ** anchored["size"]) * cost("passes")
+            return (passes + anchored["targets"] * 2 ** anchored["size"]) * each
         keys = ("kind", "sequences", "orders", "bounded", "law", "forwards")
         same = {key: entry[key] for key in keys if key in entry}
         last = cost("of_the_last", same | {"anchored": anchored}) if anchored["targets"] else 0.0
@@ -400,14 +395,14 @@ class Prices:
     def _measure_clock(self, gpu: bool, source: str, model: str, seed: str) -> float:
         """Every position of each test sequence, or state where these are fewer, is masked alone."""
         sizes, test = self._of(source), self.config["sources"][source]["sequences"]["test"]
-        _, cost = self._model(source, model, gpu)
         states = min(test, sizes["vocabulary"] ** sizes["length"])
-        return self._checkpoints(model, "all") * states * cost("tested", "all")
+        tested = self._cost(gpu, source, model, "tested", "all")
+        return self._checkpoints(model, "all") * states * tested
 
     def _extract_maps(self, gpu: bool, source: str, model: str, seed: str) -> float:
         sequences = self.config["sources"][source].get("sequences", {}).get("validation", 500)
-        _, cost = self._model(source, model, gpu)
-        return self._checkpoints(model, "all") * cost("maps", min(500, sequences))
+        maps = self._cost(gpu, source, model, "maps", min(500, sequences))
+        return self._checkpoints(model, "all") * maps
 
     def _sample_hamiltonian(self, gpu: bool, source: str) -> float:
         def cost() -> float:
