@@ -1,10 +1,8 @@
 """Config files as they are written, and the config that Snakemake merges of them.
 
-Of files it is said what cannot be read, which keys come twice, and which numbers YAML takes for
-others, with the lines. Snakemake reads the config files of a command line before the Snakefile:
-what is not there ends in a traceback, what is no YAML in a sentence without file and line, and of
-two equal keys YAML keeps the last. So the profiles run this file, with the arguments of snakemake,
-before that.
+Snakemake reads the config files of a command line before the Snakefile: what is not there ends in a
+traceback, what is no YAML in a sentence without file and line, and of two equal keys YAML keeps the
+last. So the profiles run this file, with the arguments of snakemake, before that.
 
 Snakemake compares a rule's parameters as text. It puts the keys of an overlay first, so that an
 overlay that repeats a default would make jobs run again; and it takes every number in a mapping of

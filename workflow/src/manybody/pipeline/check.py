@@ -82,10 +82,8 @@ class Config(Block):
 
 @cache
 def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
-    """The type of a whole config in which these (paper, figure) are named; of all, by default.
-
-    The modules of the others are not imported: their blocks may be anything.
-    """
+    """The type of a whole config in which these (paper, figure) are named, by default all; the
+    modules of others are not imported, and their blocks may be anything."""
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
         fields = {figure: _field(paper, figure, named) for figure in papers.figures(paper)}
@@ -168,8 +166,7 @@ def take_away(config: dict) -> Taken:
     """Removes what is null: an entry of a named block, a paper, a figure or a key of a figure.
 
     Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
-    Inside other entries `check` goes by the types. Returns (block, name) of those that are gone.
-    Short forms of models are written out as well.
+    Returns (block, name) of those that are gone. Writes out short forms of models as well.
     """
     _drop_nulls(config.get("figures"), deep=True)
     for model in _mapping(config.get("models")).values():

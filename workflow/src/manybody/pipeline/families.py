@@ -22,7 +22,6 @@ class Families:
         self.entries = cache(self._entries)
 
     def pages(self) -> list[str]:
-        """The pages of all lists."""
         return [self.paths.families.format(families=name) for name in self.checked.families]
 
     def chunks(self, name: str) -> list[str]:

@@ -158,7 +158,6 @@ class Figures:
         return found
 
     def page_inputs(self) -> dict[str, list[str]]:
-        """Files that the page shows."""
         return {
             "figures": self.files(),
             "claims": self.claims(),

@@ -36,7 +36,6 @@ class Models:
         return {key: entry[key] for key in entry if key not in ("training", "init_seed")}
 
     def models_with(self, key: str) -> list[str]:
-        """Names of the models whose entry has a key."""
         return [name for name, model in self.config["models"].items() if key in model]
 
     def trained_models(self, on_cpu: bool) -> list[str]:

@@ -27,11 +27,8 @@ TEMPLATES = {  # below the folder of results; some are a kind of `papers.inputs`
 
 
 class Paths:
-    """Paths below the folder of results, a template of each name in `TEMPLATES`, and the files of
-    entries of the config.
-
-    config: the checked config as mappings, which rules hand on to jobs.
-    """
+    """Paths below the folder of results, by names in `TEMPLATES` and of entries in `config`: the
+    checked config as mappings, which rules hand on to jobs."""
 
     def __init__(self, config: dict):
         self.config, self.results = config, config["results"]
@@ -66,8 +63,7 @@ class Paths:
         return self.clone.format(source=self.entry("clones", clone)["source"], clone=clone)
 
     def model_of(self, block: str, name: str, seed: int | str | None = None) -> str:
-        """Manifest of the run that an evaluation tests, a spectrum is measured of or, by default of
-        its own seed, a clone is sampled from."""
+        """Manifest of the run that an entry names, by default of the entry's own seed."""
         entry = self.entry(block, name)
         seed = entry["seed"] if seed is None else seed
         return self.model_path(entry["source"], entry["model"], seed)

@@ -1,7 +1,6 @@
 """The cost of a config, before anything is run: core hours, memory and GPU hours of each stage, and
 its wall time on some nodes."""
 
-from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +26,6 @@ SHARES = {
 OF_RANKS = SHARES | {"train_model": 0.15, "sample_clones": 0.045}
 ORDERS = 20  # by chance, in which a queue starts what is submitted together
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
-COLUMNS = ["stage", "jobs", "core_hours", "memory_mb", "gpu_hours", "longest_hours", "not_priced"]
 
 
 class Asked(NamedTuple):
@@ -89,36 +87,27 @@ def by_stage(
 
 
 def stages(jobs: dict[str, Asked], found: dict[str, Price]) -> pd.DataFrame:
-    """A row of `COLUMNS` for each stage in the order of `jobs`, and one of all."""
-    every = [(job, *found[name]) for name, job in jobs.items()]
-    names = dict.fromkeys(job.rule for job in jobs.values())
-    rows = [_row(stage, [one for one in every if one[0].rule == stage]) for stage in names]
-    return pd.DataFrame([*rows, _row("all", every)], columns=COLUMNS)
-
-
-def _row(stage: str, jobs: Iterable[tuple[Asked, float, str]]) -> list:
-    return [
-        stage,
-        len(jobs),
-        sum(job.threads * seconds for job, seconds, _ in jobs) / 3600,
-        max((job.megabytes for job, _, _ in jobs), default=0),
-        sum(job.gpus * seconds for job, seconds, _ in jobs) / 3600,
-        max((seconds for _, seconds, _ in jobs), default=0.0) / 3600,
-        "; ".join(dict.fromkeys(unsized for _, _, unsized in jobs if unsized)),
-    ]
+    """A row for each stage in the order of `jobs`, and one of all."""
+    every = pd.DataFrame([job._asdict() | found[name]._asdict() for name, job in jobs.items()])
+    every["hours"] = every["seconds"] / 3600
+    every["core_hours"] = every["threads"] * every["hours"]
+    every["gpu_hours"] = every["gpus"] * every["hours"]
+    by_rule = pd.concat([every, every.assign(rule="all")]).groupby("rule", sort=False)
+    return by_rule.agg(
+        jobs=("hours", "size"),
+        core_hours=("core_hours", "sum"),
+        memory_mb=("megabytes", "max"),
+        gpu_hours=("gpu_hours", "sum"),
+        longest_hours=("hours", "max"),
+        not_priced=("unsized", lambda said: "; ".join(filter(None, said.unique()))),
+    ).reset_index(names="stage")
 
 
 def walls(
-    jobs: dict[str, Asked],
-    found: dict[str, Price],
-    counts: Iterable[int],
-    cores: int,
-    gpus: int,
-    start: float,
+    jobs: dict[str, Asked], found: dict[str, Price], compute: dict, start: float
 ) -> pd.DataFrame:
-    """Hours on each number of a cluster's nodes of so many cores and GPUs, a mean over ORDERS, and
-    those of the longest chain. start: seconds in which a job of the queue reads the workflow before
-    it begins."""
+    """Hours on each number of a cluster's nodes that `compute` has, a mean over ORDERS, and of the
+    longest chain. start: seconds in which a queued job reads the workflow before it begins."""
     queued = {name for name, job in jobs.items() if not job.local}
     seconds = {k: one.seconds + OVERHEAD + start * (k in queued) for k, one in found.items()}
     after = {name: job.after for name, job in jobs.items()}
@@ -128,11 +117,11 @@ def walls(
         return (jobs[name].threads, jobs[name].gpus, 0) if name in queued else (0, 0, 1)
 
     def hours(count: int) -> float:
-        nodes = [(0, 0, LOCAL_CORES), *[(cores, gpus, 0)] * count]
+        nodes = [(0, 0, LOCAL_CORES), *[(compute["cores"], compute["gpus"], 0)] * count]
         tried = (makespan(seconds, after, needs, nodes, (), queued, n) for n in range(ORDERS))
         return sum(tried) / ORDERS / 3600
 
-    made = pd.DataFrame([(n, hours(n)) for n in counts], columns=["nodes", "wall_hours"])
+    made = pd.DataFrame({"nodes": compute["nodes"], "wall_hours": map(hours, compute["nodes"])})
     return made.assign(longest_chain_hours=chain / 3600)
 
 
@@ -152,6 +141,6 @@ def write(
     with atomic(results / "price.csv") as temporary:
         made.to_csv(temporary, index=False, float_format="%.4g")
     write_json(results / PRICED, {k: one.seconds for k, one in found.items() if not one.unsized})
-    text = (made, walls(jobs, found, compute["nodes"], compute["cores"], compute["gpus"], start))
+    text = (made, walls(jobs, found, compute, start))
     shown = (one.map(lambda x: f"{x:.3g}" if isinstance(x, float) else x) for one in text)
     return "\n".join(table(list(one.columns), one.values.tolist()) for one in shown)

@@ -259,9 +259,8 @@ class Probe:
 
 class Prices:
     """The cost of each job of a config. sizes: |V| and L of the sources, where they are known;
-    modules: those that make the sequences of sources, and of a theory t as `theory/t`, which are
-    given so that no stage imports all kinds; solved: runs (source, model, seed) that the equations
-    of a figure of a paper are solved for."""
+    modules: those of sources, and of a theory t as `theory/t`, given so that no stage imports all
+    kinds; solved: runs (source, model, seed) that equations of a figure are solved for."""
 
     def __init__(
         self,
@@ -275,10 +274,8 @@ class Prices:
         self.probe = lru_cache(4)(lambda description, gpu: Probe(json.loads(description), gpu))
 
     def of(self, rule: str, wildcards: dict, gpu: bool = False) -> float:
-        """Seconds of a core, or operations on a GPU, beside those of a job's start.
-
-        0 for stages that take seconds. `Unsized` says what only a file knows.
-        """
+        """Seconds of a core, or operations on a GPU, beside a job's start; 0 for stages that take
+        seconds. `Unsized` says what only a file knows."""
         if rule in OF_FILES:
             raise Unsized("sizes in a file")
         stage = getattr(self, f"_{rule.removesuffix('_on_cpu')}", None)

@@ -51,10 +51,8 @@ def _for_snakemake(path: Path, key: str) -> str:
 
 
 class Sources:
-    """Files and sizes of the config's corpora and sources.
-
-    A file of the user's that cannot be used is a `ConfigError`, before any job.
-    """
+    """Files and sizes of the config's corpora and sources; a file of the user's that cannot be used
+    is a `ConfigError`, before any job."""
 
     def __init__(self, paths: Paths, checked: Config):
         self.paths, self.checked = paths, checked
@@ -76,11 +74,8 @@ class Sources:
 
     def trained_tokenizers(self) -> list[str]:
         """Names of the sources whose tokenizer is trained on their corpus."""
-        return [
-            name
-            for name in self.sources_with("tokenizer.json")
-            if not self.file_beside(name, "special.json")
-        ]
+        taken = self.sources_with("special.json")
+        return [name for name in self.sources_with("tokenizer.json") if name not in taken]
 
     def source_files(self, source: str) -> list[str]:
         """The user's own files that a source is made of."""

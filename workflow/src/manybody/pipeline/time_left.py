@@ -26,12 +26,9 @@ PRICED = "price.json"  # seconds of jobs by name, as `snakemake -- price` last f
 
 @dataclass
 class Plan:
-    """The jobs of a run.
-
-    expected: seconds of each; after: the others that it needs; threads: cores that it takes of
-    those that there are; stored: the jobs whose results are in the store; guessed: those that
-    never ran here and have no price.
-    """
+    """The jobs of a run: the seconds expected of each, the others that it comes after, its threads,
+    all cores, the jobs whose results are stored, and those whose seconds are guessed, as they never
+    ran here and have no price."""
 
     expected: dict[str, float]
     after: dict[str, set[str]]
@@ -43,11 +40,8 @@ class Plan:
     def left(
         self, running: dict[str, float], reports: dict[str, Report], took: dict[str, float]
     ) -> float:
-        """Seconds until all is done, by list scheduling of what is left.
-
-        running: seconds since each job started that has; reports: what their logs say; took: the
-        seconds of each finished job.
-        """
+        """Seconds until all is done, by the seconds since each running job started, what their logs
+        report, and the seconds that each finished job took."""
         # What a running job has taken beyond what was expected is known already.
         known = took | {job: s for job, s in running.items() if s > self.expected[job]}
         slower = pace((job, self.expected[job], known[job]) for job in known.keys() - self.stored)
@@ -65,10 +59,9 @@ class Plan:
 
 
 def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
-    """The ratio of a job's true seconds to the expected ones, from jobs of which both are known.
+    """The ratio of a job's true seconds to the expected ones, from known (job, expected, true).
 
-    known: the job, its expected and its true seconds. A stage goes by its own jobs, as far as they
-    took long enough to tell, and else by all.
+    A stage goes by its own jobs, as far as they took long enough to tell, and else by all.
     """
     before, true = defaultdict(float), defaultdict(float)
     for job, seconds, took in known:
@@ -88,10 +81,9 @@ def plan(
     """The plan of Snakemake's `jobs`, by name; on a cluster, `cores` of them run at a time.
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its
-    counts, what it took when it last ran here, or else what the jobs of its stage took that are
-    most similar; and where none of these with the same counts ran, its price, or `GUESS`. A job
-    that keeps nothing in the store makes what is there again, unless it is one of `changed`, whose
-    parameters changed.
+    counts, what it or the most similar jobs of its stage took here; and where none with the same
+    counts ran, its price, or `GUESS`. A job that keeps nothing in the store makes what is there
+    again, unless it is one of `changed`, whose parameters changed.
     """
     records, contents = _records(results), {}
     prices = read_json(results / PRICED) if (results / PRICED).is_file() else {}
