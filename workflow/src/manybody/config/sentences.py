@@ -84,7 +84,7 @@ def _place(found: dict, config) -> tuple[tuple, str]:
     """Where an error is, without pydantic's names of alternatives, and of what kind it is."""
     path, value = [], config
     for step in found["loc"]:
-        if isinstance(value, dict | list) and _has(value, step):
+        if _has(value, step):
             value = value[step]
             path.append(step)
     if found["type"] == "missing":
@@ -97,7 +97,9 @@ def _place(found: dict, config) -> tuple[tuple, str]:
 
 
 def _has(value, step) -> bool:
-    return step in value if isinstance(value, dict) else isinstance(step, int)
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int)
 
 
 def _unknown(path: tuple, model: type[BaseModel], config) -> str:
@@ -156,7 +158,7 @@ def _schema(path: tuple, model: type[BaseModel], config, meant=True) -> tuple[di
             schema = _meant(schema, value)
             inside = schema.get("items") if isinstance(step, int) else _parts(schema).get(step)
             schema = inside or schema.get("additionalProperties") or {}
-        value = value[step] if isinstance(value, dict | list) and _has(value, step) else None
+        value = value[step] if _has(value, step) else None
     return _meant(schema, value) if meant and isinstance(value, dict) else schema, value
 
 
@@ -265,19 +267,14 @@ def _example(schema: dict):
             parts[f"name-{number}"] = schema["additionalProperties"]
         return {name: _example(part) for name, part in parts.items()}
     if kind == "array":
-        return _items(schema)
+        first, count = _example(schema.get("items", {})), schema.get("minItems", 1)
+        if not schema.get("uniqueItems"):
+            return [first] * count
+        return [f"{first}-{i}" if isinstance(first, str) else first + i for i in range(count)]
     if kind in ("integer", "number"):
         return _number(schema, kind)
     text = DIGESTS.get(schema.get("pattern"), "name")
     return {"boolean": False, "null": None, "string": text}[kind]
-
-
-def _items(schema: dict) -> list:
-    item, count = schema.get("items", {}), schema.get("minItems", 1)
-    first = _example(item)
-    if not schema.get("uniqueItems"):
-        return [first] * count
-    return [f"{first}-{i}" if isinstance(first, str) else first + i for i in range(count)]
 
 
 def _number(schema: dict, kind: str):

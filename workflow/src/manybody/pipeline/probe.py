@@ -412,19 +412,19 @@ class Prices:
         entry = self.config["sources"][source]
         if "source" in entry:
             raise Unsized(f"the Hamiltonian of {entry['source']}")
+        counts, make = entry["sequences"], self._module(source).make
 
-        def cost(folder: str) -> float:
-            out = {split: Path(folder, f"{split}.parquet") for split in SPLITS}
+        def cost() -> float:
+            with TemporaryDirectory() as folder:
+                out = {split: Path(folder, f"{split}.parquet") for split in SPLITS}
 
-            def ready(n):  # of a hundred parts
-                part = {split: -(-count * n // 100) for split, count in entry["sequences"].items()}
-                return partial(
-                    self._module(source).make, {**entry, "sequences": part}, source, [], out
-                )
+                def ready(n):  # of a hundred parts
+                    part = {split: -(-every * n // 100) for split, every in counts.items()}
+                    return partial(make, {**entry, "sequences": part}, source, [], out)
 
-            return up_to(100, ready)
+                return up_to(100, ready)
 
-        return self.once(lambda: _in_folder(cost), "draw", source)
+        return self.once(cost, "draw", source)
 
     def _module(self, source: str):
         return import_module(self.modules[source])
@@ -453,23 +453,20 @@ class Prices:
     def _fit_curve(self, gpu: bool, curve: str) -> float:
         """One realisation, times their number."""
         entry = self.config["curves"][curve]
-        given, source = {**entry, "realisations": 1}, entry["source"]
+        counts = {"train": max(entry["sizes"]), "validation": entry["test"]}
+        about, given = {"source": entry["source"]}, {**entry, "realisations": 1}
 
-        def cost(folder: str) -> float:
-            model, ((moved, _), *_) = self._trial(source)
-            paths, resume = {"hamiltonian": Path(folder, "hamiltonian")}, Path(folder, "resume")
-            model.save(paths["hamiltonian"], {})
-            for split, count in {"train": max(entry["sizes"]), "validation": entry["test"]}.items():
-                paths[split] = Path(folder, f"{split}.parquet")
-                sequences.write(paths[split], moved(count), model.vocabulary, {"source": source})
-            fit = partial(learning_curves.compute, paths=paths, resume=resume)
-            fit({**given, "sizes": given["sizes"][:1]})  # what is compiled once is not part of it
-            learning_curves.forget(resume)
-            return seconds(partial(fit, given))
+        def cost() -> float:
+            with TemporaryDirectory() as folder:
+                model, ((moved, _), *_) = self._trial(entry["source"])
+                paths, resume = {"hamiltonian": Path(folder, "hamiltonian")}, Path(folder, "resume")
+                model.save(paths["hamiltonian"], {})
+                for split, count in counts.items():
+                    paths[split] = Path(folder, f"{split}.parquet")
+                    sequences.write(paths[split], moved(count), model.vocabulary, about)
+                fit = partial(learning_curves.compute, paths=paths, resume=resume)
+                fit({**given, "sizes": entry["sizes"][:1]})  # compiles what is compiled once
+                learning_curves.forget(resume)
+                return seconds(partial(fit, given))
 
-        return self.once(lambda: entry["realisations"] * _in_folder(cost), "curve", curve)
-
-
-def _in_folder(cost: Callable[[str], float]) -> float:
-    with TemporaryDirectory() as folder:
-        return cost(folder)
+        return entry["realisations"] * self.once(cost, "curve", curve)
