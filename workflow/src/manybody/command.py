@@ -277,11 +277,8 @@ def spectrum(
     from manybody.papers.your_model import map as passage_map, spectrum as orders_drawn
 
     parts, passage = out.with_name(f".{out.name}.parts"), out.with_name(f"{out.name}-map")
-    with own_model.measured(model, text, length, orders, forwards, parts) as (
-        table,
-        about,
-        passed_over,
-    ):
+    asked = (model, text, length, orders, forwards, parts)
+    with own_model.measured(*asked) as (table, about, passed_over):
         found = Spectra({0: (table, about)})
         drawings = {
             out: (orders_drawn, orders_drawn.tables_of([found])),

@@ -110,10 +110,8 @@ class Clone(Block):
                 f" of {self.model}",
             )
         of = sized(self.source, config)
-        if (
-            self.sampler == "enumerated"
-            and (of.vocabulary or 0) ** (of.length or 1) > samplers.STATES
-        ):
+        states = (of.vocabulary or 0) ** (of.length or 1)
+        if self.sampler == "enumerated" and states > samplers.STATES:
             yield self.refused(
                 "sampler",
                 f"another for more than {samplers.STATES} states, as it enumerates all",

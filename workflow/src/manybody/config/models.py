@@ -24,8 +24,7 @@ class Model(Block):
     @cached_property
     def about(self):
         """The description of the architecture, a `models.description.About`."""
-        given = self.model_fields_set - {"init_seed", "training"}
-        return models.about({name: getattr(self, name) for name in given})
+        return models.about(self.model_dump(exclude={"init_seed", "training"}, exclude_unset=True))
 
     @property
     def adopts(self) -> bool:

@@ -145,7 +145,6 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
 
 
 def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
-    """(paper, figure) of the figures that a config gives."""
     figures = _mapping(config.get("figures"))
     return frozenset((paper, figure) for paper in figures for figure in _mapping(figures[paper]))
 

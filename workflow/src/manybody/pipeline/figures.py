@@ -89,11 +89,12 @@ class Figures:
     def caption(self, paper: str, figure: str) -> str:
         """The caption of a figure, in reStructuredText, with the user's files it is made from."""
         module = figure_module(paper, figure)
-        made_from = list(nested("", self.plain_inputs(paper, figure)))
+        parts = nested("", self.plain_inputs(paper, figure))
+        corpora = [value for path, value, _ in parts if path.endswith(".corpus")]
         said = "".join(
             f"\nText {name}: ``{files}``.\n"
             for name, files in own_texts(self.config).items()
-            if any(path.endswith(".corpus") and value == name for path, value, _ in made_from)
+            if name in corpora
         )
         return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
@@ -204,5 +205,4 @@ class Figures:
         return {name: [run for of, run in runs if of == name] for name in self.advised_sources()}
 
     def advised_clones(self) -> dict[str, list[str]]:
-        """The figures' clones of each of these sources."""
         return {source: self.carded.get(source, []) for source in self.advised_sources()}

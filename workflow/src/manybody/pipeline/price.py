@@ -1,6 +1,7 @@
 """The cost of a config, before anything is run: core hours, memory and GPU hours of each stage, and
 its wall time on some nodes."""
 
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ SHARES = {
     "measure_spectrum": 0.04,
 }
 OF_RANKS = SHARES | {"train_model": 0.15, "sample_clones": 0.045}
+RUN = itemgetter("source", "model", "seed")
 ORDERS = 20  # by chance, in which a queue starts what is submitted together
 LOCAL_CORES = 2  # of the login node, for jobs that are not queued (profiles/slurm)
 
@@ -69,11 +71,10 @@ def by_stage(
     """Seconds on one core of each job, by stage, behind some runs (evaluation, seed) and clones of
     the config; those that cannot be priced, and what is trained elsewhere, are left out."""
     drawn = {name: config["clones"][name] for name in clones}
-    made = [config["evaluations"][name] | {"seed": seed} for name, seed in runs]
-    made += drawn.values()
+    tested = (config["evaluations"][name] | {"seed": seed} for name, seed in runs)
     asked = [
         ("train_model", {"source": source, "model": model, "seed": seed})
-        for source, model, seed in dict.fromkeys(map(itemgetter("source", "model", "seed"), made))
+        for source, model, seed in dict.fromkeys(map(RUN, chain(tested, drawn.values())))
         if "steps" in config["models"][model].get("training", {})
     ]
     asked += [("sample_clones", {"source": one["source"], "clone": n}) for n, one in drawn.items()]
@@ -111,7 +112,7 @@ def walls(
     queued = {name for name, job in jobs.items() if not job.local}
     seconds = {k: one.seconds + OVERHEAD + start * (k in queued) for k, one in found.items()}
     after = {name: job.after for name, job in jobs.items()}
-    chain = max(tails(seconds, after).values(), default=0.0)
+    longest = max(tails(seconds, after).values(), default=0.0)
 
     def needs(name: str) -> tuple[int, int, int]:
         return (jobs[name].threads, jobs[name].gpus, 0) if name in queued else (0, 0, 1)
@@ -122,7 +123,7 @@ def walls(
         return sum(tried) / ORDERS / 3600
 
     made = pd.DataFrame({"nodes": compute["nodes"], "wall_hours": map(hours, compute["nodes"])})
-    return made.assign(longest_chain_hours=chain / 3600)
+    return made.assign(longest_chain_hours=longest / 3600)
 
 
 def write(

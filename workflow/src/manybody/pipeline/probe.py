@@ -403,8 +403,7 @@ class Prices:
 
     def _sample_hamiltonian(self, gpu: bool, source: str) -> float:
         def cost() -> float:
-            calls = self._trial(source)[1]
-            return sum(up_to(count, partial(partial, call)) for call, count in calls)
+            return sum(up_to(n, partial(partial, call)) for call, n in self._trial(source)[1])
 
         return self.once(cost, "chains", source)
 

@@ -60,7 +60,6 @@ class Sources:
         self.refuse_small_text = cache(self._refuse_small_text)  # looks at each file
 
     def made_by(self, rule: str) -> list[str]:
-        """Names of the sources whose sequences a rule makes."""
         return [name for name, one in self.checked.sources.items() if one.made_by == rule]
 
     def sources_with(self, file: str) -> list[str]:
@@ -78,7 +77,6 @@ class Sources:
         return [name for name in self.sources_with("tokenizer.json") if name not in taken]
 
     def source_files(self, source: str) -> list[str]:
-        """The user's own files that a source is made of."""
         return [
             self.own_file("sources", source, key, path, expected)
             for key, path, expected in self.checked.sources[source].given_files()
@@ -144,7 +142,6 @@ class Sources:
             raise ConfigError(error.within(f"corpora.{corpus}")) from error
 
     def theory_files(self, theory: str) -> list[str]:
-        """The user's own files that a theory reads."""
         entry = self.entry("theory", theory)
         expected = {
             "questions": "a file of lines `COARSE:fine question`, or null",
