@@ -69,7 +69,6 @@ class DrawnSpectrum(Spectrum):
     anchored: Anchored | None = key(
         "The loss of the last checkpoint by degree; null for none.", None
     )
-
     passage: int | None = key(
         "Number of the test sequence of which the last checkpoint is asked which token acts on "
         "which, by `forwards` more; null for none.",

@@ -190,7 +190,7 @@ def table(head: list[str], rows: list[list]) -> str:
 
 
 def page(source: str, text: Text, found: list[Advice], seconds: dict[str, list[float]]) -> str:
-    """The advice as Markdown. found: as of `suggestions`; seconds: as of `probe.seconds`."""
+    """The advice as Markdown. found: as of `suggestions`; seconds: as of `price.by_stage`."""
     parts = [_about_text(text), _about_ngrams(text), _about_keys(found), _about_time(seconds)]
     return "\n".join([f"# Advice on {source}\n", *parts])
 
