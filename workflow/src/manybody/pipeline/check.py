@@ -131,9 +131,7 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         for path, value, _ in found
         for problem in _reference_problems(path, value, checked, taken)
     )
-    parts = {
-        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
-    }
+    parts = {path: list(_part_problems(path, one, around, checked)) for path, one, around in found}
     wrong = tuple(path for path, problems in parts.items() if problems)
     problems = list(chain.from_iterable(parts.values()))
     for path, value, around in found:
@@ -249,9 +247,8 @@ def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
     for name in named if isinstance(named, list) else [named] if named else []:
         entry, where = getattr(config, name.block)[name], f"{name.block}.{name}"
         if part.block == "steps":
-            yield from _step_problems(
-                path, part, name if name.block == "models" else entry.model, config
-            )
+            model = name if name.block == "models" else entry.model
+            yield from _step_problems(path, part, model, config)
         elif part.block.startswith("sequences of "):
             split = part.block.removeprefix("sequences of ")
             split = around[0].split if split == "its split" else split
@@ -320,9 +317,7 @@ def _whole_problems(path: str, value, around, config: Config) -> Iterator[str]:
     if isinstance(value, Block):
         for step, said in [*value.conflicts(), *value.misfits(config)]:
             yield f"{'.'.join(filter(None, [path, step]))}: {said}"
-    if not isinstance(value, Reference) or value.block != "models":
-        return
     source = _named(around, "source")
-    if isinstance(source, Reference):
+    if isinstance(value, Reference) and value.block == "models" and isinstance(source, Reference):
         for step, said in config.models[value].misfits_of(source, config):
             yield f"models.{value}.{step}: {said} ({path} uses it on {source})"

@@ -183,10 +183,8 @@ class Sources:
 
     def sizes_of(self, source: str) -> dict[str, int]:
         """|V| and L of a source where the config says them."""
-        given = sized(source, self.checked)
-        return {
-            key: size for key in ("vocabulary", "length") if (size := getattr(given, key, None))
-        }
+        own = sized(source, self.checked)
+        return {key: size for key in ("vocabulary", "length") if (size := getattr(own, key, None))}
 
     def sampling_threads(self, source: str) -> int:
         """Several where each has enough chains to outweigh what the others then wait for."""
