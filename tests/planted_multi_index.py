@@ -81,7 +81,7 @@ def state_evolution(regulariser, failed=(), **changes):
         made.add("overlap", name, ALPHAS, q, ERROR)
         made.add("overlap informed", name, ALPHAS, q, ERROR)
     for series in ("from 0", "informed"):
-        made.add("converged", series, ALPHAS, ~readings.is_in(ALPHAS, failed))
+        made.add("converged", series, ALPHAS, ~readings.same(ALPHAS[:, None], failed).any(axis=1))
     return (
         made.add("error plug-in", "both layers", ALPHAS, 0.385 * np.exp(-4 * ALPHAS), ERROR)
         .add("error plug-in", "layer 2 only", ALPHAS, 0.385 * np.exp(-3 * ALPHAS) + 0.03, ERROR)
@@ -179,7 +179,7 @@ def deep(failed=(), **changes):
     return (
         made.add("error plug-in", "all layers", alphas, 0.4 * np.exp(-2 * alphas), 1e-4)
         .add("error plug-in", "last layer only", alphas, 0.4 * np.exp(-1.5 * alphas), 1e-4)
-        .add("converged", "", alphas, ~readings.is_in(alphas, failed))
+        .add("converged", "", alphas, ~readings.same(alphas[:, None], failed).any(axis=1))
     )
 
 

@@ -1,8 +1,7 @@
 """The papers' figures, one module each: its options, numbers, claims, picture and caption.
 
-Modules are found by their file names and imported by name, those that a config names alone.
-Importing them loads no torch, scipy or matplotlib: what draws and tests imports in the
-function.
+Modules are imported by name, those that a config names alone. Importing them loads no torch, scipy
+or matplotlib: what draws and tests imports in the function.
 """
 
 from functools import cache
@@ -17,7 +16,6 @@ PAPERS = {
     "multi-index": "Figures of the paper on sequence multi-index models.",
     "your-model": "Figures of models that were trained elsewhere.",
 }
-FOLDER = Path(__file__).parent
 
 
 def module_name(paper: str, figure: str) -> str:
@@ -33,6 +31,5 @@ def figure_module(paper: str, figure: str) -> ModuleType:
 @cache
 def figures(paper: str) -> tuple[str, ...]:
     """The names of a paper's figures, sorted: modules of its folder that have a caption."""
-    folder = FOLDER / paper.replace("-", "_")
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
-    return tuple(sorted(name for name, text in texts.items() if "\ndef caption(" in text))
+    paths = Path(__file__).with_name(paper.replace("-", "_")).glob("*.py")
+    return tuple(sorted(path.stem for path in paths if "\ndef caption(" in path.read_text("utf-8")))

@@ -1,9 +1,8 @@
 """Claims as records, and the rules by which numbers decide them.
 
-A `Comparison` sets one number, with its error, against the region in which a statement holds. It
-says yes where its interval lies inside the region, no where it lies outside, else undecided. A
-`Claim` is one statement of a paper, or one that was found beyond it, with the comparisons that
-decide it and the rule by which they count together.
+A `Comparison` says yes where the interval of one number lies inside the region in which a statement
+holds, no where it lies outside, else undecided. A `Claim` is one statement of a paper, or one that
+was found beyond it, with the comparisons that decide it and the rule by which they count together.
 """
 
 import csv
@@ -63,8 +62,7 @@ class Comparison:
         return "no" if high < least or low > most else "undecided"
 
     def room(self) -> float:
-        """Distance from the value to the edge of the region in half widths; below 0 outside,
-        infinite where it is not known."""
+        """Half widths to the edge of the region; below 0 outside, infinite where not known."""
         low, high = self.interval()
         edge = min(self.value - self.region[0], self.region[1] - self.value)
         room = edge / max((high - low) / 2, 1e-300)
@@ -77,12 +75,10 @@ class Comparison:
 
 
 def above(label: str, value: float, error: float, bound: float = 0.0, **others) -> Comparison:
-    """A value that must be above a bound."""
     return Comparison(label, value, error, (bound, math.inf), **others)
 
 
 def below(label: str, value: float, error: float, bound: float, **others) -> Comparison:
-    """A value that must be below a bound."""
     return Comparison(label, value, error, (-math.inf, bound), **others)
 
 
@@ -94,7 +90,6 @@ def near(
 
 
 def unusable(label: str, reason: str) -> Comparison:
-    """A value that cannot be judged, and why."""
     return Comparison(label, math.nan, unusable=reason)
 
 
@@ -103,9 +98,8 @@ def over_seeds(
 ) -> Comparison:
     """The mean of differences over runs that differ by their seed, which must be above a bound.
 
-    others: `deviations`, and `resolution`, the standard deviation that the spacing of checkpoints
-    gives to a difference of times; all runs have the same checkpoints, so that more runs do not
-    lower it.
+    others: `deviations`, and `resolution`: what the spacing of checkpoints, which all runs share,
+    gives to a difference of times.
     """
     if not len(differences) or not all(map(math.isfinite, differences)):
         return unusable(label, "a run has no such number")
@@ -117,11 +111,10 @@ def over_seeds(
 class Claim:
     """A statement, what was measured, and the verdict.
 
-    id: {paper}/{figure}/{name}, unique in a run. statement: one sentence that a reader of the paper
-    recognises, with section or figure. value, low, high: those of the comparison that decides.
-    rule: what would be yes, and what no. scope: corpus, scale, runs. because: how the verdict came
-    about. reference: section, figure or table of the paper that makes the statement, empty where
-    it was found here. parts: the comparisons that count, which are not written to files. sentence:
+    id: {paper}/{figure}/{name}, unique in a run. value, low, high: those of the comparison that
+    decides. rule: what would be yes, and what no. scope: corpus, scale, runs. because: how the
+    verdict came about. reference: section, figure or table of the paper, empty where the statement
+    was found here. parts: the comparisons that count, which are not written to files. sentence:
     what was found, with intervals, for the head of the page and the end of a run.
     """
 
@@ -140,7 +133,6 @@ class Claim:
 
     @property
     def cited(self) -> str:
-        """The statement, with its reference in brackets where it has one."""
         return f"{self.statement} ({self.reference})" if self.reference else self.statement
 
     def says(self, sentence: str, values: Sequence[str]) -> "Claim":
@@ -151,19 +143,20 @@ class Claim:
 def judged(
     id: str,
     statement: str,
-    parts: Comparison | Iterable[Comparison],
+    parts: Comparison | Iterable[Comparison] | str,
     scope: str,
     rule: str,
     unanimous: bool = False,
     reference: str = "",
 ) -> Claim:
-    """The claim that comparisons decide together.
+    """The claim that comparisons decide together; not run without any, or where `parts` says why.
 
     rule: what one comparison must show, as the end of "yes if ...". The verdict is yes if all say
     yes, and no if one says no by an interval widened for their number (Bonferroni), so that many
-    comparisons are as rarely wrong as one. unanimous: it is no if all say no. Without comparisons
-    the claim was not run.
+    comparisons are as rarely wrong as one. unanimous: it is no if all say no.
     """
+    if isinstance(parts, str):
+        return not_run(id, statement, parts, scope, reference)
     parts = (parts,) if isinstance(parts, Comparison) else tuple(parts)
     if not parts:
         return not_run(id, statement, "there is nothing to compare", scope, reference)
@@ -178,9 +171,7 @@ def judged(
     # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
     # one farthest outside among those that say no, or do not say yes.
     deciding = refuted or [
-        part
-        for part, answer in zip(parts, answers, strict=True)
-        if (answer == "yes") == (verdict == "yes")
+        part for part in parts if (part.verdict() == "yes") == (verdict == "yes")
     ]
     shown = min(deciding, key=lambda part: part.room())
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
@@ -192,10 +183,7 @@ def judged(
 
 
 def all_judged(
-    prefix: str,
-    given: Mapping[str, tuple],
-    scope: str,
-    reference: str = "",
+    prefix: str, given: Mapping[str, tuple], scope: str, reference: str = ""
 ) -> list[Claim]:
     """Claims by the last part of their names: statement, comparisons and rule of each, and its
     reference where that is not the same for all."""
@@ -208,7 +196,6 @@ def all_judged(
 
 
 def not_run(id: str, statement: str, reason: str, scope: str = "", reference: str = "") -> Claim:
-    """A claim for which a run has not got what it needs, and why."""
     return Claim(id, statement, *[math.nan] * 3, "", "not-run", scope, reason, reference)
 
 
@@ -217,6 +204,11 @@ def _widened(part: Comparison, count: int) -> float:
     from scipy.special import ndtr, ndtri
 
     return float(-ndtri(ndtr(-part.deviations) / count))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 run, 2 runs."""
+    return f"{count} {noun}{'s' if count > 1 else ''}"
 
 
 def written(value: float, low: float, high: float) -> str:

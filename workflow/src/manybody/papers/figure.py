@@ -25,14 +25,11 @@ class Figure(Block):
     """Base class of the block of a figure."""
 
     def states(self, config: dict) -> list[list]:
-        """The clones that the figure shows: [clone, sweep].
-
-        Of its evaluations the targets that the block names, or all where it names none; clones that
-        it names themselves, after its `sweep`, or after their last.
-        """
+        """The clones that the figure shows, [clone, sweep]: those that the block names, after its
+        `sweep` or their last; of its evaluations the targets that it names, or all."""
         names = [name for _, name, _ in nested("", self) if isinstance(name, Reference)]
         found = [
-            [str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"]))]
+            (str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"])))
             for name in names
             if name.block == "clones"
         ]
@@ -40,8 +37,8 @@ class Figure(Block):
         for evaluation in (name for name in names if name.block == "evaluations"):
             for name, target in config["evaluations"][evaluation]["targets"].items():
                 if "clone" in target and (name in picked or not picked):
-                    found.append([target["clone"], target["sweep"]])
-        return [state for place, state in enumerate(found) if state not in found[:place]]
+                    found.append((target["clone"], target["sweep"]))
+        return [list(state) for state in dict.fromkeys(found)]
 
 
 def make(
@@ -74,10 +71,9 @@ def make(
 def own_texts(config: dict) -> dict[str, str]:
     """The files of each corpus of one's own files that a source is made of, in words."""
     used = {source.get("corpus") for source in config.get("sources", {}).values()}
-    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
-    return {
-        name: ", ".join(one["files"][:FILES])
-        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
-        for name, one in own.items()
-        if name in used
-    }
+    found = {}
+    for name, corpus in config.get("corpora", {}).items():
+        if corpus["kind"] == "file" and name in used:
+            shown, more = corpus["files"][:FILES], corpus["files"][FILES:]
+            found[name] = ", ".join(shown) + (f" and {len(more)} more" if more else "")
+    return found

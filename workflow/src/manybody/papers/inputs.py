@@ -70,9 +70,7 @@ Curve = _key("Curve", "curves", "A table of many small fits.", curve=str)
 
 class Inputs(Block):
     """Base class of what one figure reads: keys, lists and mappings of keys, entries of the config.
-
-    A figure's class has `of(block, config)`, which makes it from the figure's typed block and the
-    config as it is written.
+    `of(block, config)` of a figure makes it from its typed block and the config as it is written.
     """
 
 
@@ -96,7 +94,6 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
 
 
 def _keys(inputs: Inputs) -> list[Key]:
-    """All keys in inputs, lists and mappings, in the order of the fields."""
     return [part for _, part, _ in nested("", inputs) if isinstance(part, Key)]
 
 
@@ -118,7 +115,6 @@ def clones_of(runs: Sequence[Tested], *others: str) -> list[Clone]:
 
 
 def spectra_of(names: Sequence[str], config: dict) -> list[Spectrum]:
-    """Runs of all seeds of these spectra."""
     return [
         Spectrum(spectrum=name, seed=seed)
         for name in names

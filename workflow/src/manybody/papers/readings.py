@@ -4,7 +4,6 @@ A table knows its quantities by series; a quantity that an entry did not ask for
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +44,8 @@ class Table:
     def at(self, quantity: str, series: str, x: float) -> Value | None:
         """The value at x; None if the table has no such point."""
         found = self.get(quantity, series)
-        found = found[np.isclose(found["x"], x, rtol=SAME, atol=SMALLEST)]
-        if not len(found):
+        found = found[same(found["x"], x)]
+        if found.empty:
             return None
         return Value(*map(float, found[["y", "y_err"]].iloc[0]), self.entry.get("scrambles"))
 
@@ -54,7 +53,7 @@ class Table:
         """The same on straight lines between points with numbers; None outside of them."""
         found = self.get(quantity, series)
         found = found[found["y"].notna()]
-        if not len(found) or not found["x"].iloc[0] - SAME <= x <= found["x"].iloc[-1] + SAME:
+        if found.empty or not found["x"].iloc[0] - SAME <= x <= found["x"].iloc[-1] + SAME:
             return None
         values = (float(np.interp(x, found["x"], found[part])) for part in ("y", "y_err"))
         return Value(*values, self.entry.get("scrambles"))
@@ -65,10 +64,9 @@ class Table:
         return found.loc[found["y"] < 1, "x"].to_numpy()
 
 
-def is_in(x: pd.Series, places: Iterable[float]) -> np.ndarray:
-    """Marks the x that are among some places, but for rounding."""
-    places = np.asarray(list(places), float)
-    return np.isclose(np.asarray(x)[:, None], places, rtol=SAME, atol=SMALLEST).any(axis=1)
+def same(x, places) -> np.ndarray:
+    """True where they are equal but for rounding."""
+    return np.isclose(x, places, rtol=SAME, atol=SMALLEST)
 
 
 def matrix(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,9 +98,8 @@ class TrainedRun:
 def read_run(path) -> tuple[dict, pd.DataFrame]:
     """The document and the held-out curve of the run with the manifest at `path`."""
     about, history = tables.read_run(path)
-    held_out = history.loc[
-        history["split"] == "validation", ["step", "epoch", "loss", "loss_se", "tokens"]
-    ]
+    columns = ["step", "epoch", "loss", "loss_se", "tokens"]
+    held_out = history.loc[history["split"] == "validation", columns]
     return about, held_out.sort_values("step", kind="stable", ignore_index=True)
 
 

@@ -7,7 +7,7 @@ import logging
 import math
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,11 +51,13 @@ TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
 
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]  # ticks of axes of steps
 COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
+GUIDE = dict(color="0.8", linewidth=0.8, zorder=0, gid="guide")  # a line that marks a limit
+EQUAL = dict(color="0.7", linewidth=0.8, linestyle="--", gid="guide")  # and where two are equal
 
 
 def in_house_style(function: Callable) -> Callable:
-    """Decorates a function that draws: it runs under the settings `RC`, all others as they come
-    with matplotlib, whatever a matplotlibrc of the user's says."""
+    """Decorates a function that draws: it runs under the settings `RC` and matplotlib's own,
+    whatever a matplotlibrc of the user's says."""
 
     @wraps(function)
     def drawn(*arguments, **options):
@@ -68,10 +70,7 @@ def in_house_style(function: Callable) -> Callable:
 
 
 def new(columns: int, height: float):
-    """An empty figure, one or two `columns` wide and `height` inches high, to be printed as it is.
-
-    Its parts keep clear of each other.
-    """
+    """An empty figure, one or two `columns` wide and `height` inches high; its parts keep apart."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(WIDTHS[columns], height), layout="constrained")
@@ -88,10 +87,8 @@ def legend_below(axes, columns: int = 1, drop: float = 0.4, **looks) -> None:
 
 
 def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) -> None:
-    """Names (text, y, colour) at the right edge of the axes, each joined to its height y.
-
-    They are moved up where they would be less than `apart` of the axes' height from each other.
-    """
+    """Names (text, y, colour) at the right edge of the axes, each joined to its height y; moved up
+    where they would be less than `apart` of the axes' height from each other."""
     place = axes.yaxis.get_transform().transform  # of a log axis: the logarithm
     low, high = place(axes.get_ylim())
     lowest = -1.0
@@ -103,7 +100,6 @@ def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) ->
             xy=(1.0, height),
             xytext=(1.06, lowest),
             xycoords="axes fraction",
-            textcoords="axes fraction",
             va="center",
             fontsize=SMALL,
             arrowprops=dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0),
@@ -116,6 +112,13 @@ def mark(label: str, **looks):
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **looks)
+
+
+def legend(figure, marks: Iterable[tuple[str, dict]], columns: int | None = None, **looks) -> None:
+    """One legend below all panels: labels and looks, in one row by default."""
+    handles = [mark(label, **look) for label, look in marks]
+    looks = dict(loc="outside lower center", ncols=columns or len(handles)) | looks
+    figure.legend(handles=handles, **looks)
 
 
 def factors(values, errors) -> list[np.ndarray]:
@@ -133,10 +136,7 @@ def band(axes, frame: pd.DataFrame, colour: str) -> None:
 
 
 def dots(axes, x, y, gid: str | None = None, **looks) -> None:
-    """Points with thin error bars, `xerr` or `yerr`, and no line between them.
-
-    gid: `moved` where they are drawn beside their place.
-    """
+    """Points with thin error bars, `xerr` or `yerr`; gid: `moved` where they are not in place."""
     made = axes.errorbar(x, y, **(dict(marker="o", linestyle="", elinewidth=0.8) | looks))
     for part in made.get_children():
         part.set_gid(gid)
@@ -161,9 +161,8 @@ def plain_ticks(axis, places: Sequence[float] = ()) -> None:
 
 def colour(document: dict) -> str:
     """The colour of a clone: blue to red from low to high order, grey for text and the like."""
-    if "generator" not in document:
-        return ORIGINAL
-    return generator_colour(document["generator"]["description"])
+    made = document.get("generator")
+    return generator_colour(made["description"]) if made else ORIGINAL
 
 
 def generator_colour(description: dict) -> str:
@@ -173,15 +172,14 @@ def generator_colour(description: dict) -> str:
 
 
 def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
-    """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
-    x, y, errors = (np.asarray(values, float) for values in (x, y, errors))
-    seeds = np.broadcast_to(np.asarray(seed), x.shape).astype(str)
-    errors = np.broadcast_to(errors, x.shape)
+    """Rows of what is drawn: points (x, y) of one series; one value a column, or one a row."""
+    numbers = (np.asarray(values, float) for values in (x, y, errors))
+    x, y, errors = np.broadcast_arrays(*np.atleast_1d(*numbers))
+    seeds = np.broadcast_to(seed, x.shape).astype(str)
     return pd.DataFrame(dict(panel=panel, series=series, seed=seeds, x=x, y=y, y_err=errors))
 
 
-def gathered(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The rows of all panels as the figure's CSV has them."""
+def gathered(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
@@ -196,12 +194,17 @@ def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
     return drawn[(drawn["panel"] == panel) & (drawn["series"] == name)]
 
 
+def line(axes, drawn: pd.DataFrame, panel: str, name: str, *marks: str, **looks) -> pd.DataFrame:
+    """Draws a series by `axes.plot`; its rows."""
+    found = series(drawn, panel, name)
+    axes.plot(found["x"], found["y"], *marks, **looks)
+    return found
+
+
 @in_house_style
 def save(figure, stem: str | Path) -> None:
-    """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date.
-
-    Characters that the figure's fonts lack are boxes, of which a sentence tells.
-    """
+    """Writes `stem`.pdf and `stem`.png, each whole or not at all, without a date. A sentence tells
+    of characters that the figure's fonts lack, which are boxes."""
     stem = Path(stem)
     undated = {"pdf": {"CreationDate": None}, "png": None}
     with warnings.catch_warnings(record=True) as caught:
@@ -210,13 +213,15 @@ def save(figure, stem: str | Path) -> None:
             with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:
                 figure.savefig(temporary, format=kind, metadata=metadata)
             figure.set_layout_engine("none")  # found once, for both
-    glyphs = [re.match(r"Glyph (\d+) ", str(one.message)) for one in caught]
-    for message in {
-        str(one.message) for one, is_one in zip(caught, glyphs, strict=True) if not is_one
-    }:
-        log.warning("%s", message)
-    if lacking := "".join(sorted({chr(int(one[1])) for one in glyphs if one})):
+    lacking = set()
+    for message in {str(one.message) for one in caught}:
+        if glyph := re.match(r"Glyph (\d+) ", message):
+            lacking.add(chr(int(glyph[1])))
+        else:
+            log.warning("%s", message)
+    if lacking:
+        shown = "".join(sorted(lacking)[:20])
         log.warning(
-            f"{stem.name}: {len(lacking)} characters ({lacking[:20]}) are drawn as boxes, since "
+            f"{stem.name}: {len(lacking)} characters ({shown}) are drawn as boxes, since "
             f"{RC['font.family']} lacks them; {stem.name}.csv has them as they are"
         )

@@ -1,18 +1,18 @@
 """Tables of theory as this paper's figures read, compare and draw them.
 
-Message passing is one of them, a run a seed. Its cosines are compared rather than its overlaps,
-since M converges to |w|^2 / D of the teacher drawn, not to 1 (specification, section 7).
+Of message passing cosines are compared rather than overlaps, since M converges to |w|^2 / D of the
+teacher drawn, not to 1 (specification, section 7).
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from manybody.measure import crossings, intervals
 from manybody.papers import claims as records, inputs as needed, style
-from manybody.papers.readings import Table, departure, is_in
+from manybody.papers.readings import Table, departure, same
 
 KIND = "multi-index-"
 LAYERS = (1, 2)
@@ -56,23 +56,16 @@ def channel(entry: dict) -> str:
 
 
 def runs_of(entry: dict) -> str:
-    return f"{entry['runs']} run{'s' if entry['runs'] > 1 else ''}"
+    return records.counted(entry["runs"], "run")
 
 
 def sampled(entry: dict) -> str:
-    return f"{entry['points']} Sobol points, {entry['scrambles']} scramblings"
+    return "{points} Sobol points, {scrambles} scramblings".format(**entry)
 
 
 def threshold(table: Table, layer: int) -> intervals.Value | None:
     """That of a layer at the entry's c; None if the table has not got it."""
     return table.at("threshold", f"alpha_{layer}", table.entry["skip"])
-
-
-def near(
-    label: str, found: intervals.Value, expected: float, tolerance: float
-) -> records.Comparison:
-    """A value that must differ from the expected one by less than the tolerance."""
-    return records.near(label, found.value, found.error, expected, tolerance, runs=found.runs)
 
 
 def largest_difference(
@@ -81,32 +74,28 @@ def largest_difference(
     expected: Mapping[float, float],
     tolerance: float,
     name: str = "alpha",
-    failed: Iterable[float] = (),
+    failed: Sequence[float] = (),
 ) -> records.Comparison:
-    """The difference from expected values where it is largest, which must be below the tolerance.
-
-    Places without a value, and those in `failed`, where an iteration did not converge, are left
-    out.
-    """
+    """The largest difference from expected values, which must be below the tolerance. Places
+    without a value, and those in `failed`, which did not converge, are left out."""
     apart = {
         x: value._replace(value=value.value - expected[x])
-        for (x, value), out in zip(found.items(), is_in(list(found), failed), strict=True)
-        if value is not None and not out
+        for x, value in found.items()
+        if value is not None and not same(x, failed).any()
     }
     if not apart:
         return records.unusable(label, "no common points")
     worst = max(apart, key=lambda x: abs(apart[x].value))
     label += f", largest difference at {len(apart)} points, at {name} = {worst:g}"
-    return near(label, apart[worst], 0.0, tolerance)
+    value, error, runs = apart[worst]
+    return records.near(label, value, error, 0.0, tolerance, runs=runs)
 
 
 def from_stored(
     table: Table, stored: Mapping[str, Mapping[float, float]], tolerance: float, converged: str
 ) -> list[records.Comparison]:
     """Overlaps of a table less the stored ones, where they differ most, one comparison a name.
-
-    converged: the series of the flags of the table's iterations.
-    """
+    converged: the series of the flags of its iterations."""
     failed = table.failed(converged)
     return [
         largest_difference(
@@ -124,7 +113,7 @@ def later(label: str, table: Table, early: str, late: str, series: str = "") -> 
     """The time from one quantity's passing of `LEARNED` to another's, run by run; above 0."""
     first, second = (crossings.of_runs(table.get(name, series), LEARNED) for name in (early, late))
     differences = (second - first).dropna()
-    if not len(differences):
+    if differences.empty:
         return records.unusable(label, "no run learned both layers")
     label += f", {len(differences)} of {len(second)} runs learned both"
     return records.over_seeds(label, differences)
@@ -139,15 +128,10 @@ def claim(
     reference: str = "",
     unanimous: bool = False,
 ) -> records.Claim:
-    """The claim of comparisons; not run where none can be judged, or where `parts` says why not.
-
-    The other arguments are those of `records.judged`.
-    """
-    id_ = f"multi-index/{name}"
+    """The claim of `records.judged`; not run where none of its parts can be judged."""
     if not isinstance(parts, str) and all(part.unusable for part in parts):
         parts = "; ".join(map(str, parts))
-    if isinstance(parts, str):
-        return records.not_run(id_, statement, parts, scope, reference)
+    id_ = f"multi-index/{name}"
     return records.judged(id_, statement, parts, scope, rule, unanimous, reference)
 
 
@@ -157,9 +141,7 @@ def named(frame: pd.DataFrame, series: str) -> pd.DataFrame:
 
 
 def points(series: str, values: Mapping[float, float]) -> pd.DataFrame:
-    """Numbers without errors as rows of the CSV."""
-    places = {"x": list(values), "y": list(values.values())}
-    return pd.DataFrame({"series": series, "seed": 0, **places, "y_err": math.nan})
+    return style.points("", series, 0, list(values), list(values.values()))
 
 
 def failures(places: Iterable[float]) -> pd.DataFrame:
@@ -168,8 +150,8 @@ def failures(places: Iterable[float]) -> pd.DataFrame:
 
 
 def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.DataFrame]:
-    """Overlaps over alpha, from near 0 and from side information if the table has it, and the
-    thresholds at the table's c, on the axis. flags: series of the flags of the iterations."""
+    """Overlaps over alpha, also from side information if the table has it, and the thresholds at
+    its c, on the axis. flags: series of the flags of the iterations."""
     parts = [failures(x for flag in flags for x in table.failed(flag))]
     note = f", {channel(table.entry)}"
     for layer in layers:
@@ -186,9 +168,9 @@ def overlap_rows(table: Table, layers: Iterable[int], *flags: str) -> list[pd.Da
 
 def error_rows(table: Table, names: Iterable[str], flag: str) -> list[pd.DataFrame]:
     """Plug-in errors over alpha: of all layers, and with the others forced to 0."""
+    note = channel(table.entry)
     curves = [
-        named(table.get("error plug-in", name), f"plug-in error, {name}, {channel(table.entry)}")
-        for name in names
+        named(table.get("error plug-in", name), f"plug-in error, {name}, {note}") for name in names
     ]
     return [failures(table.failed(flag)), *curves]
 
@@ -206,18 +188,15 @@ def stored_rows(
 
 
 def run_rows(frame: pd.DataFrame, name: str) -> list[pd.DataFrame]:
-    """Every run, and the median over runs."""
     median = frame.groupby("x")["y"].median().reset_index().assign(y_err=math.nan)
     return [named(frame, name), named(median, f"{name}, median")]
 
 
 def last(table: Table, quantity: str, series: str) -> pd.Series:
-    """The value of each run at its last iteration."""
     return table.get(quantity, series).groupby("seed")["y"].last()
 
 
 def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
-    """The rows of all panels, as the figure's CSV has them."""
     return style.gathered(
         [part.assign(panel=panel) for panel, parts in panels.items() for part in parts if len(part)]
     )
@@ -225,8 +204,7 @@ def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
 
 def line(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, **looks) -> None:
     """A series as a line with a band of one standard error."""
-    frame = style.series(drawn, panel, series)
-    axes.plot(frame["x"], frame["y"], color=colour, **looks)
+    frame = style.line(axes, drawn, panel, series, color=colour, **looks)
     if frame["y_err"].max() > UNSEEN * frame["y"].abs().max():
         style.band(axes, frame, colour)
 
@@ -253,8 +231,7 @@ def overlaps(
             line(axes, drawn, "a", name + note + INFORMED, colour, **looks | {"linestyle": ":"})
             for _, start in style.series(drawn, "a", f"alpha_{layer}{note}").iterrows():
                 axes.plot(start["x"], start["y"], color=colour, alpha=looks.get("alpha"), **START)
-        shown = style.series(drawn, "a", f"{name} public")
-        axes.plot(shown["x"], shown["y"], **PUBLIC, markeredgecolor=colour)
+        style.line(axes, drawn, "a", f"{name} public", **PUBLIC, markeredgecolor=colour)
     over_alpha(axes, drawn, "a")
     axes.set(ylim=(-0.03, 1.05), ylabel="overlap with the teacher, Q")
 
@@ -282,14 +259,13 @@ def over_alpha(axes, drawn: pd.DataFrame, panel: str) -> None:
 
 
 def bound(axes) -> None:
-    """Where no threshold of linear stability is."""
     axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
     place = dict(transform=axes.get_yaxis_transform(), fontsize=style.SMALL)
     axes.text(0.02, 0.02, "no threshold of tied weights below 1/6", **place)
 
 
 def in_time(axes, drawn: pd.DataFrame, panel: str, names: Mapping[int, str], time: str) -> None:
-    """By layer a series: a thin line for each run, a thick one for their median."""
+    """A thin line for each run, a thick one for their median, of the series of each layer."""
     for layer, name in names.items():
         for _, run in style.series(drawn, panel, name).groupby("seed"):
             axes.plot(run["x"], run["y"], color=LAYER[layer], linewidth=0.7, alpha=0.45)
@@ -303,14 +279,10 @@ def in_time(axes, drawn: pd.DataFrame, panel: str, names: Mapping[int, str], tim
 def legend(
     figure, drawn: pd.DataFrame, layers: Iterable[int], looks: Mapping[str, dict], columns: int
 ) -> None:
-    """One legend below all panels: the layers' colours, `looks` by their labels, and the marks of
-    public data and of failures where there are any."""
+    """A legend of the layers' colours, `looks` by their labels, public data and failures if any."""
     shown = {f"layer {layer}": dict(color=LAYER[layer]) for layer in layers} | looks
-    for end, label, look in (
-        ("public", "public data", PUBLIC | {"color": "0.35"}),
-        (FAILED, "not converged", HOLLOW),
-    ):
+    marks = {"public": ("public data", PUBLIC | {"color": "0.35"}), FAILED: (FAILED, HOLLOW)}
+    for end, (label, look) in marks.items():
         if drawn["series"].str.endswith(end).any():
             shown[label] = look
-    handles = [style.mark(label, **look) for label, look in shown.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=columns)
+    style.legend(figure, shown.items(), columns, loc="outside lower left")

@@ -1,9 +1,8 @@
-"""Figure 1: overlaps and prediction error against the samples per dimension; thresholds over c.
-
-(a) overlaps, (b) plug-in errors, (c) thresholds over c.
-"""
+"""Figure 1: overlaps (a) and plug-in errors (b) against the samples per dimension; thresholds over
+c (c)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -42,13 +41,11 @@ class Block(Figure):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Curves of state evolution, ends of message passing, thresholds; the tables that are read."""
     found = inputs.read()
-    plain, regularised = found["state_evolution"], found["regularised"]
-    runs = found["gamp"]
-    last = float(regularised.get("overlap", "Q11")["x"].max())
-    drawn = {"a": [], "b": _end_rows(runs, "error plug-in", "GAMP plug-in error")}
-    for table in (plain, regularised):
+    regularised, runs = found["regularised"], found["gamp"]
+    last = regularised.get("overlap", "Q11")["x"].max()
+    drawn = {"a": [], "b": [*_end_rows(runs, "error plug-in", "GAMP plug-in error")]}
+    for table in (found["state_evolution"], regularised):
         drawn["a"] += curves.overlap_rows(table, LAYERS, "from 0", "informed")
         drawn["b"] += curves.error_rows(table, FORCED, "from 0")
     for layer in LAYERS:
@@ -58,24 +55,21 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
     return style.Tables(curves.gathered(drawn), found)
 
 
-def _end_rows(runs: readings.Table, quantity: str, name: str) -> list[pd.DataFrame]:
+def _end_rows(runs: readings.Table, quantity: str, name: str) -> Iterator[pd.DataFrame]:
     """Means over runs of message passing at the last iteration, squared if of a cosine, against
     alpha; apart from the others those at which a run did not converge."""
-    rows = []
     for series in sorted(runs.series("cosine 1"), key=float):
         values = curves.last(runs, quantity, series)
         value, error, _ = mean(values**2 if quantity.startswith("cosine") else values)
         of = f"{name}, {curves.FAILED}" if len(runs.failed(series)) else name
-        rows.append((of, 0, float(series), value, error))
-    return [pd.DataFrame(rows, columns=["series", "seed", "x", "y", "y_err"])]
+        yield style.points("", of, 0, float(series), value, error)
 
 
 def _threshold_rows(table: readings.Table) -> list[pd.DataFrame]:
-    """Thresholds over c, and what the public repository stores under their names."""
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
     low, high = _skips(second)
     parts = [
-        curves.points("bound 1/6", {float(c): BOUND for c in second["x"]}),
+        curves.points("bound 1/6", dict.fromkeys(second["x"], BOUND)),
         curves.named(first, "alpha_1 self-consistent"),
         curves.named(second, "alpha_2"),
         curves.named(table.get("alpha_1", "literal"), "alpha_1 literal"),
@@ -89,7 +83,7 @@ def _threshold_rows(table: readings.Table) -> list[pd.DataFrame]:
 
 def _skips(second: pd.DataFrame) -> tuple[float, float]:
     """The least and the largest skip connection that is shown."""
-    return float(second["x"][second["x"] > 0].min()), min(float(second["x"].max()), 10.0)
+    return second["x"][second["x"] > 0].min(), min(second["x"].max(), 10.0)
 
 
 def _doubts(table: readings.Table) -> str:
@@ -105,22 +99,20 @@ def _first(table: readings.Table) -> records.Comparison:
     # That of the layer that is learned first is exact and has no error.
     errors = [each.error for each in (last, first) if math.isfinite(each.error)]
     error = math.hypot(*errors) if errors else math.nan
-    gap = records.above(label, first.value - last.value, error, runs=first.runs)
-    return replace(gap, unusable=_doubts(table))
+    gap, doubts = first.value - last.value, _doubts(table)
+    return records.above(label, gap, error, runs=first.runs, unusable=doubts)
 
 
 def _public_overlaps(table: readings.Table, runs: readings.Table) -> list[records.Comparison] | str:
-    """Overlaps of state evolution at the public parameters, and ends of runs at theirs."""
     found, away = [], readings.departure(table.entry, **public.TWO_LAYERS)
     if not away:
         found = curves.from_stored(table, public.OVERLAPS, SAME_OVERLAP, "from 0")
         found = [replace(each, unusable=_doubts(table) or each.unusable) for each in found]
     if not readings.departure(runs.entry, **public.RUNS_SETTING):
         for name, stored in public.MESSAGE_PASSING.items():
+            label = f"GAMP, D = 1000, {name}"
             values = {alpha: converged_mean(runs, name, alpha) for alpha in stored}
-            found.append(
-                curves.largest_difference(f"GAMP, D = 1000, {name}", values, stored, SAME_RUNS)
-            )
+            found.append(curves.largest_difference(label, values, stored, SAME_RUNS))
     return found or away
 
 
@@ -129,8 +121,7 @@ def converged_mean(table: readings.Table, quantity: str, alpha: float) -> Value 
     fluctuating. None where fewer than two of several did."""
     for series in table.series("cosine 1"):
         converged = table.get("converged", series).set_index("seed")["y"] == 1
-        enough = converged.sum() >= min(2, len(converged))
-        if math.isclose(float(series), alpha) and enough:
+        if math.isclose(float(series), alpha) and converged.sum() >= min(2, len(converged)):
             return mean(curves.last(table, quantity, series)[converged].abs())
     return None
 
@@ -158,12 +149,12 @@ def _alpha_1_over_c(table: readings.Table) -> list[records.Comparison] | str:
         f"largest difference from alpha_1 at {series[0]}, at c = {worst['x']:g} of {len(found)} "
         f"from {found['x'].min():g} to {found['x'].max():g}"
     )
-    value = Value(float(worst["y"]), float(worst["y_err"]), table.entry["scrambles"])
-    return [curves.near(label, value, 0.0, SAME_ALPHA_1)]
+    value, error = worst[["y", "y_err"]]
+    runs = table.entry["scrambles"]
+    return [records.near(label, value, error, 0.0, SAME_ALPHA_1, runs=runs)]
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """Which layer needs fewer samples, and whether numbers are those of the public repository."""
     plain, regularised = tables.found["state_evolution"], tables.found["regularised"]
     runs, over_c = tables.found["gamp"].entry, tables.found["thresholds"]
     overlaps = f"two layers, c = {regularised.entry['skip']:g}, {sampled(regularised.entry)}"
@@ -207,14 +198,12 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Three panels with one legend."""
     figure = style.new(2, 5.0)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
     panels = {"a": _draw_overlaps, "b": _draw_errors, "c": _draw_thresholds}
     for letter, axes in figure.subplot_mosaic("ab\nac", width_ratios=(1.2, 1)).items():
         panels[letter](axes, tables)
         curves.mark_failures(axes, tables.drawn, letter)
-        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     runs, plain = (tables.found[role].entry for role in ("gamp", "state_evolution"))
     label = f"GAMP, D = {runs['dimension']}, {curves.runs_of(runs)}"
     marks = {
@@ -231,7 +220,7 @@ def _draw_overlaps(axes, tables: style.Tables) -> None:
     for layer in LAYERS:
         _marks(axes, tables.drawn, "a", f"GAMP cosine² of layer {layer}", curves.LAYER[layer])
     plain, regularised = tables.found["state_evolution"], tables.found["regularised"]
-    axes.set_title(f"overlaps, c = {regularised.entry['skip']:g}")
+    axes.set_title(f"(a) overlaps, c = {regularised.entry['skip']:g}")
     if doubts := _doubts(plain) or _doubts(regularised):
         looks = dict(transform=axes.transAxes, fontsize=style.SMALL, wrap=True)
         axes.text(0.02, 0.5, f"not to be trusted: {doubts}", **looks)
@@ -240,7 +229,7 @@ def _draw_overlaps(axes, tables: style.Tables) -> None:
 def _draw_errors(axes, tables: style.Tables) -> None:
     curves.errors(axes, tables, CHANNELS, FORCED, "Q₁₁ forced to 0")
     _marks(axes, tables.drawn, "b", "GAMP plug-in error", curves.ERROR)
-    axes.set(ylim=(2e-3, 0.6), title="error of the prediction")
+    axes.set(ylim=(2e-3, 0.6), title="(b) error of the prediction")
 
 
 def _draw_thresholds(axes, tables: style.Tables) -> None:
@@ -255,18 +244,18 @@ def _draw_thresholds(axes, tables: style.Tables) -> None:
     low, high = _skips(style.series(drawn, "c", "alpha_2"))
     axes.set(xscale="log", xlim=(low / 1.15, high * 1.15), xlabel="skip connection c")
     axes.set(ylim=(0, None), ylabel="threshold α")
-    axes.set_title(f"thresholds, {channel(tables.found['thresholds'].entry)}")
+    axes.set_title(f"(c) thresholds, {channel(tables.found['thresholds'].entry)}")
     style.plain_ticks(axes.xaxis, (0.01, 0.03, 0.1, 0.3, 1, 3, 10))
 
 
 def _marks(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str) -> None:
     """Marks with error bars; hollow where a run did not converge."""
     failed = f"{series}, {curves.FAILED}"
-    looks = dict(marker="X", markersize=6, markeredgewidth=0.6, linestyle="")
+    looks = dict(color=colour, marker="X", markersize=6, markeredgewidth=0.6, linestyle="")
     for name, face, edge in (series, colour, "white"), (failed, "white", colour):
         shown = style.series(drawn, panel, name)
-        faces = looks | dict(color=colour, markerfacecolor=face, markeredgecolor=edge)
-        axes.errorbar(shown["x"], shown["y"], shown["y_err"].fillna(0), **faces, zorder=5)
+        looks |= dict(zorder=5, markerfacecolor=face, markeredgecolor=edge)
+        axes.errorbar(shown["x"], shown["y"], shown["y_err"].fillna(0), **looks)
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from manybody.io.options import Block as Part, key, refers
 from manybody.measure import crossings
-from manybody.measure.intervals import MEDIAN, Value, mean
+from manybody.measure.intervals import MEDIAN, mean
 from manybody.papers import claims as records, readings, style
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
@@ -34,7 +34,6 @@ class Block(Figure):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Cosines of all runs, of message passing at one alpha, and their medians."""
     found, drawn = inputs.read(), {"left": [], "right": []}
     for name in COSINES:
         drawn["left"] += _message_rows(found["gamp"], _shown(found["gamp"]), name)
@@ -43,7 +42,6 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def _shown(runs: readings.Table) -> str:
-    """The series of the alpha that is shown."""
     return min(runs.series("cosine 1"), key=lambda series: abs(float(series) - ALPHA))
 
 
@@ -83,17 +81,16 @@ def _public_descent(table: readings.Table) -> list[records.Comparison]:
             if math.isinf(median):
                 found.append(records.unusable(label, "half of the runs or fewer pass it"))
                 continue
-            known = times.dropna()
-            value = Value(median, MEDIAN * mean(known).error, len(known))
-            found.append(curves.near(label, value, epoch, EPOCH_SHARE * epoch))
+            _, error, runs = mean(times.dropna())
+            given = median, MEDIAN * error, epoch, EPOCH_SHARE * epoch
+            found.append(records.near(label, *given, runs=runs))
     return found
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """Which layer is learned first, and whether times are those of the public runs."""
     runs, descent = tables.found["gamp"], tables.found["sgd"]
     left, right = runs.entry, descent.entry
-    scope = both = f"SGD: D = {right['dimension']}, α = {right['alpha']:g}, {runs_of(right)}"
+    scope = both = "SGD: D = {dimension}, α = {alpha:g}, ".format(**right) + runs_of(right)
     first = [curves.later("SGD: epochs from layer 2 to layer 1", descent, *COSINES)]
     methods = "by gradient descent"
     rule = f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1"
@@ -126,14 +123,14 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Panel (a) message passing over iterations, (b) gradient descent over epochs."""
     figure = style.new(2, 3.1)
     runs, descent = (tables.found[role].entry for role in ("gamp", "sgd"))
-    shown = f"{runs_of(runs)}, {runs['init']} start", runs_of(descent)
-    panels = ("left", "GAMP", "iteration"), ("right", "SGD", "epoch")
-    for axes, (panel, method, time), letter, words in zip(
-        figure.subplots(1, 2, sharey=True), panels, "ab", shown, strict=True
-    ):
+    panels = (
+        ("left", "a", "GAMP", "iteration", f"{runs_of(runs)}, {runs['init']} start"),
+        ("right", "b", "SGD", "epoch", runs_of(descent)),
+    )
+    places = figure.subplots(1, 2, sharey=True)
+    for axes, (panel, letter, method, time, words) in zip(places, panels, strict=True):
         names = {layer: f"{method}, cosine {layer}" for layer in reversed(LAYERS)}
         curves.in_time(axes, tables.drawn, panel, names, time)
         for layer in LAYERS:
@@ -155,15 +152,19 @@ def caption(inputs: Inputs, block: Block) -> str:
     if runs["init"] == "informed":
         start = "overlaps {:g} and {:g} with the teacher".format(*runs["overlaps"])
     dashed = " Dashed: the same iteration at D → ∞." if runs["points"] else ""
+    passed = (
+        "D = {dimension}, α = {shown:g}, c = {skip:g}, {channel} in its channel, noise {noise:g} "
+        "in the data, damping weight {damping:g}"
+    ).format(**runs, shown=ALPHA, channel=curves.channel(runs))
+    descended = (
+        "D = {dimension}, α = {alpha:g}, batches of {batch}, {repeats} updates on each, learning "
+        "rate {learning_rate:g}, weight decay {weight_decay:g}/D"
+    ).format(**descent)
     shared = "one teacher and start" if descent["same_teacher"] else "teachers of their own"
     return (
         "Cosines of the layers with the teacher in time: the last layer rises first.\n\n"
-        f"**(a)** GAMP, D = {runs['dimension']}, α = {ALPHA:g}, c = {runs['skip']:g}, "
-        f"{curves.channel(runs)} in its channel, noise {runs['noise']:g} in the data, damping "
-        f"weight {runs['damping']:g}; the start: {start}.{dashed} **(b)** SGD, D = "
-        f"{descent['dimension']}, α = {descent['alpha']:g}, batches of {descent['batch']}, "
-        f"{descent['repeats']} updates on each, learning rate {descent['learning_rate']:g}, weight "
-        f"decay {descent['weight_decay']:g}/D, loss summed over the batch over D; runs have "
-        f"{shared} and data of their own.\n\nThe paper's cosine is not divided by the teacher's "
-        "norm, its epoch is 20 of 38 batches, its (a) one run.\n"
+        f"**(a)** GAMP, {passed}; the start: {start}.{dashed} **(b)** SGD, {descended}, loss "
+        f"summed over the batch over D; runs have {shared} and data of their own.\n\nThe paper's "
+        "cosine is not divided by the teacher's norm, its epoch is 20 of 38 batches, its (a) one "
+        "run.\n"
     )

@@ -18,6 +18,7 @@ from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, ch
 ORDER = (3, 1, 2)  # in which the layers are learned
 CHANNELS = {"deep_regularised": {}, "deep": curves.LIGHT}
 FORCED = ("all layers", "last layer only")
+SIMILARITIES = {layer: f"similarity {layer}" for layer in LAYERS}
 SAME_OVERLAP = 0.05  # difference from a stored overlap that counts as none
 SHARED = 0.05  # relative gap of two thresholds that count as one
 
@@ -40,8 +41,6 @@ class Block(Figure):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Overlaps and thresholds of three layers, similarities of classifiers; the tables that are
-    read."""
     found = inputs.read()
     deep, regularised = found["deep"], found["deep_regularised"]
     last = max(table.get("overlap", "Q33")["x"].max() for table in (deep, regularised))
@@ -51,8 +50,9 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
         drawn["b"] += curves.error_rows(table, FORCED, "")
     drawn["c"] = _threshold_rows(deep)
     for panel, table in _classifiers(found).items():
-        names = [f"similarity {layer}" for layer in LAYERS]
-        drawn[panel] = [part for name in names for part in curves.run_rows(table.get(name), name)]
+        drawn[panel] = []
+        for name in SIMILARITIES.values():
+            drawn[panel] += curves.run_rows(table.get(name), name)
     return style.Tables(curves.gathered(drawn), found)
 
 
@@ -63,23 +63,23 @@ def _classifiers(found: dict[str, readings.Table]) -> dict[str, readings.Table]:
 
 
 def _classified(table: readings.Table) -> str:
-    """The texts that a classifier tells apart."""
     return "docstrings by package" if isinstance(table.entry["questions"], dict) else "TREC"
 
 
 def _threshold_rows(deep: readings.Table) -> list[pd.DataFrame]:
-    """Thresholds over c, and the bound of linear stability."""
-    parts = []
-    for layer in ORDER:
-        found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
-        parts.append(curves.named(found, f"three layers, alpha_{layer}"))
+    parts = [
+        curves.named(_thresholds(deep, layer), f"three layers, alpha_{layer}") for layer in ORDER
+    ]
     skips = deep.get("threshold", "alpha_3")["x"]
     return [*parts, curves.points("bound 1/6", dict.fromkeys(skips, curves.BOUND))]
 
 
+def _thresholds(table: readings.Table, layer: int) -> pd.DataFrame:
+    return table.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
+
+
 def _shared(table: readings.Table) -> records.Comparison:
-    """The gap of the thresholds of layers 1 and 2, with the error of independent ones, over the
-    smaller one."""
+    """The gap of the thresholds of layers 1 and 2 over that of 1, as of independent ones."""
     label = f"alpha_2 / alpha_1 - 1, {channel(table.entry)}"
     first, second = (curves.threshold(table, layer) for layer in LAYERS)
     if any(value is None or math.isnan(value.value) for value in (first, second)):
@@ -90,26 +90,20 @@ def _shared(table: readings.Table) -> records.Comparison:
 
 
 def _last_layer_first(table: readings.Table) -> records.Comparison:
-    """The gap of the thresholds of layer 1 and of the last at the c where it is smallest, of those
-    at which both were found."""
+    """The gap of the thresholds of layer 1 and of the last at the c where it is smallest."""
     label = "layer 1 less the last"
-    early, late = (
-        table.get("threshold", name).dropna(subset=["y"]) for name in ("alpha_3", "alpha_1")
-    )
-    both = early.merge(late, on="x", suffixes=("", "_late"))
-    if not len(both):
+    both = _thresholds(table, 3).merge(_thresholds(table, 1), on="x", suffixes=("", "_late"))
+    if both.empty:
         return records.unusable(label, "no c at which both were found")
     gaps = both["y_late"] - both["y"]
     at = gaps.idxmin()
     error = math.hypot(both["y_err"][at], both["y_err_late"][at])
     label += f", smallest at c = {both['x'][at]:g} of {len(both)}"
-    return records.above(
-        label, float(gaps[at]), error, runs=table.entry["scrambles"], deviations=records.STRICT
-    )
+    rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
+    return records.above(label, gaps[at], error, **rule)
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """In which order layers of three, and of a classifier, are learned; the public numbers."""
     deep, regularised = tables.found["deep"], tables.found["deep_regularised"]
     classifiers = {_classified(table): table for table in _classifiers(tables.found).values()}
     left = f"three layers, c = {deep.entry['skip']:g}, {curves.sampled(deep.entry)}"
@@ -144,10 +138,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         curves.claim(
             "fig3/classifier-first-layer-first",
             f"In a classifier ({', '.join(classifiers)}) the first layer settles first",
-            [
-                curves.later(text, table, "similarity 1", "similarity 2")
-                for text, table in classifiers.items()
-            ],
+            [curves.later(*one, *SIMILARITIES.values()) for one in classifiers.items()],
             "; ".join(f"{text}, {curves.runs_of(one.entry)}" for text, one in classifiers.items()),
             f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
             "figure 3, right",
@@ -157,25 +148,22 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Panels (a) and (b) over alpha, (c) over c, (d) and with TREC's questions (e) over steps."""
     figure, drawn, deep = style.new(2, 5.3), tables.drawn, tables.found["deep"].entry
     classifiers = _classifiers(tables.found)
     figure.get_layout_engine().set(wspace=0.04, h_pad=0.06)
     panels = figure.subplot_mosaic("ab\ncd" if len(classifiers) == 1 else "aaabbb\nccddee")
     curves.overlaps(panels["a"], tables, CHANNELS, ORDER)
-    panels["a"].set_title(f"overlaps of three layers, c = {deep['skip']:g}")
+    panels["a"].set_title(f"(a) overlaps of three layers, c = {deep['skip']:g}")
     curves.errors(panels["b"], tables, CHANNELS, FORCED, "Q₁₁, Q₂₂ forced to 0")
-    panels["b"].set_title("error of the prediction")
+    panels["b"].set_title("(b) error of the prediction")
     _draw_thresholds(panels["c"], drawn)
     for panel, table in classifiers.items():
-        names = {layer: f"similarity {layer}" for layer in LAYERS}
-        curves.in_time(panels[panel], drawn, panel, names, "training step")
-        runs = style.series(drawn, panel, names[1])["seed"].nunique()
-        panels[panel].set_title(f"{_classified(table)}: {runs} runs (thin), median")
+        curves.in_time(panels[panel], drawn, panel, SIMILARITIES, "training step")
+        runs = style.series(drawn, panel, SIMILARITIES[1])["seed"].nunique()
+        panels[panel].set_title(f"({panel}) {_classified(table)}: {runs} runs (thin), median")
         panels[panel].set_ylabel("similarity to the last state")
     for letter, axes in panels.items():
         curves.mark_failures(axes, drawn, letter)
-        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     marks = {
         f"light: {channel(deep)}": {"color": "0.2"} | curves.LIGHT,
         "thresholds": curves.START | {"color": "0.3"},
@@ -190,7 +178,7 @@ def _draw_thresholds(axes, drawn: pd.DataFrame) -> None:
         curves.line(axes, drawn, "c", name, curves.LAYER[layer], **dots)
     curves.bound(axes)
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
-    axes.set_title("thresholds over c")
+    axes.set_title("(c) thresholds over c")
     if (drawn.loc[drawn["panel"] == "c", "x"] > 0).any():
         axes.set_xscale("log")
         style.plain_ticks(axes.xaxis, (0.03, 0.1, 0.25, 0.5, 1, 2, 4))
@@ -200,7 +188,11 @@ def caption(inputs: Inputs, block: Block) -> str:
     deep, trec = inputs.entries["deep"], inputs.entries["trec"]
     regularised = channel(inputs.entries["deep_regularised"])
     texts = inputs.entries["docstrings"]
-    packages = f"{texts['questions']['of_each']} sentences of each package"
+    trained = (
+        "under AdamW at {learning_rate:g} from W of scale {init_scale:g} (chosen so that layers "
+        "settle as in the public curves); docstrings: {questions[of_each]} sentences of each "
+        "package"
+    ).format(**texts)
     panels = "**(d)**" if trec.get("questions") is None else "**(d)**, **(e)**"
     return (
         "Of three tied layers the last is learned first; a classifier's first layer settles "
@@ -209,8 +201,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"and data; light: {channel(deep)}; squares: public overlaps. **(b)** Plug-in "
         "errors. **(c)** Thresholds over c; none of tied weights is below 1/6 (grey). "
         f"{panels} Similarity tr(K K') / (\\|K\\| \\|K'\\|) of each layer's W Wᵀ to its last "
-        f"state, under AdamW at {texts['learning_rate']:g} from W of scale "
-        f"{texts['init_scale']:g} (chosen so that layers settle as in the public curves); "
-        f"docstrings: {packages}, {curves.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
+        f"state, {trained}, {curves.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
         f"Curves: {curves.sampled(deep)}; bands: standard errors.\n"
     )

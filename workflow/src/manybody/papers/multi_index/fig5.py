@@ -27,12 +27,8 @@ class Block(Figure):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Q11 at the Q22 that are held; the table that is read."""
     table = inputs.read()["fixed_overlap"]
-    rows = [
-        curves.named(table.get("fixed", "Q11"), "Q11"),
-        curves.failures(table.failed("fixed")),
-    ]
+    rows = [curves.named(table.get("fixed", "Q11"), "Q11"), curves.failures(table.failed("fixed"))]
     return style.Tables(curves.gathered({"": rows}), table)
 
 
@@ -42,9 +38,8 @@ def _smallest_step(table: Table) -> records.Comparison:
     if len(found) < 2:
         return records.unusable(label, "Q22 is held at fewer than two values")
     if len(failed := table.failed("fixed")):
-        return records.unusable(
-            label, f"not converged at Q22 = {', '.join(f'{x:g}' for x in failed)}"
-        )
+        places = ", ".join(f"{x:g}" for x in failed)
+        return records.unusable(label, f"not converged at Q22 = {places}")
     steps = found["y"].diff().iloc[1:]
     if steps.isna().any():
         return records.unusable(label, "a Q11 is not a number")
@@ -52,19 +47,19 @@ def _smallest_step(table: Table) -> records.Comparison:
     error = math.hypot(found["y_err"][at], found["y_err"].shift()[at])
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
     label += f", up to Q22 = {found.loc[at, 'x']:g}"
-    return records.above(label, float(steps[at]), error, -NO_FALL, **rule)
+    return records.above(label, steps[at], error, -NO_FALL, **rule)
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """True if a better layer 2 makes a better layer 1."""
     entry = tables.found.entry
+    at = "alpha = {alpha:g}, c = {skip:g}".format(**entry)
     return [
         curves.claim(
             "fig5/layer-2-helps",
             "The better the last layer is known, the more is learned of the first",
             [_smallest_step(tables.found)],
-            f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
-            f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
+            f"two layers, {at}, {channel(entry)}, {len(entry['overlaps'])} values of Q22, "
+            f"{sampled(entry)}",
             f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
             "figure 5",
         )
@@ -81,7 +76,7 @@ def draw(tables: style.Tables):
         xlabel="overlap of layer 2, Q₂₂, held fixed",
         ylabel="overlap of layer 1, Q₁₁",
         ylim=(-0.03, 1.04),
-        title=f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}",
+        title="α = {alpha:g}, c = {skip:g}, ".format(**entry) + channel(entry),
     )
     curves.mark_failures(axes, tables.drawn, "")
     return figure
