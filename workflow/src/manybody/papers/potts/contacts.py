@@ -3,7 +3,8 @@
 import math
 import re
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -70,8 +71,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Scores of a run, what is known, and the entries of source and model."""
-
     contacts: needed.Contacts
     known: needed.KnownContacts | None
     planted: needed.Hamiltonian | None
@@ -91,10 +90,9 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Scores (L, L) of all pairs, `corrected` and `as it is`; what they are of; what is true; the
-    least j - i of the pairs that count; what is drawn.
+class Tables(NamedTuple):
+    """What is drawn; scores (L, L) of all pairs, `corrected` and `as it is`, and what they are of;
+    what is true; the least j - i of the pairs that count.
 
     asked: as many pairs as there are contacts, at least one. chance: the share of contacts among
     all known pairs.
@@ -110,20 +108,16 @@ class Tables:
 
     @property
     def apart(self) -> str:
-        """The pairs that count, in words."""
         return f", |i − j| ≥ {self.separation}" if self.separation > 1 else ""
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Scores and precision, from a table of `measure.contacts` and what is known."""
     frame, about = contacts.CONTACTS.read(inputs.contacts.file())
-    length, truth = about["length"], None
+    truth = planted(inputs.planted) if inputs.planted else None
     if inputs.known:
         truth = contacts.read_known(inputs.known.file())
-    elif inputs.planted:
-        truth = planted(inputs.planted)
     scores = {
-        name: contacts.as_matrix(frame, column, length)
+        name: contacts.as_matrix(frame, column, about["length"])
         for name, column in (("corrected", "apc"), ("as it is", "score"))
     }
     return tables_of(scores, about, truth, block.separation)
@@ -144,11 +138,11 @@ def tables_of(
     corrected, seed = scores["corrected"], about["seed"]
     i, j = np.triu_indices(len(corrected), 1)
     rows = [f"score of site {site}" for site in i + 1]
-    parts = [style.points("a", rows, seed, j + 1.0, corrected[i, j])]
+    parts = [style.points("a", rows, seed, j + 1, corrected[i, j])]
     asked, chance = 0, math.nan
     if truth is None:
         values = corrected[contacts.best_pairs(corrected, separation, np.isfinite(corrected))]
-        ranks = np.arange(1, len(values) + 1)
+        ranks = range(1, len(values) + 1)
         parts.append(style.points("b", "corrected score by rank", seed, ranks, values))
     else:
         counted = np.triu_indices(len(corrected), max(1, separation))
@@ -158,80 +152,76 @@ def tables_of(
         parts += _contact_rows(corrected, truth, separation, asked, seed)
         for name, (label, *_) in LOOKS.items():
             shares = contacts.precision(scores[name], truth.contacts, separation, truth.known)
-            counts = np.arange(1, len(shares) + 1)
-            errors = [contacts.binomial_error(*one) for one in zip(shares, counts, strict=True)]
+            counts = range(1, len(shares) + 1)
+            errors = list(map(contacts.binomial_error, shares, counts))
             parts.append(style.points("b", label, seed, counts, shares, errors))
     return Tables(style.gathered(parts), scores, about, truth, separation, asked, chance)
 
 
 def _contact_rows(
     scores: np.ndarray, truth: contacts.Truth, separation: int, asked: int, seed: int
-) -> list[pd.DataFrame]:
+) -> Iterator[pd.DataFrame]:
     """Contacts (1) and unknown pairs (0) below the diagonal, and the pairs of highest score."""
     marks = _marks(truth)
     i, j = np.nonzero(np.isfinite(marks))
     names = [f"contact of site {site}" for site in i + 1]
-    best = contacts.best_pairs(scores, separation, truth.known)
-    first, second = (sites[:asked] for sites in best)
-    hits = truth.contacts[first, second]
-    return [
-        style.points("a", names, seed, j + 1, marks[i, j]),
-        *(
-            style.points("a", f"best pairs: {name}", seed, first[of] + 1, second[of] + 1)
-            for name, of in zip(BEST, (hits, ~hits), strict=True)
-        ),
-    ]
+    yield style.points("a", names, seed, j + 1, marks[i, j])
+    best = np.array(contacts.best_pairs(scores, separation, truth.known))[:, :asked]
+    hits = truth.contacts[tuple(best)]
+    for name, of in zip(BEST, (hits, ~hits), strict=True):
+        yield style.points("a", f"best pairs: {name}", seed, *best[:, of] + 1)
 
 
 def _marks(truth: contacts.Truth) -> np.ndarray:
     """1 where a pair below the diagonal is a contact, 0 where it is unknown, else NaN: (L, L)."""
     marks = np.where(truth.contacts, 1.0, np.where(truth.known, math.nan, 0.0))
-    return np.where(np.tri(len(marks), k=-1) > 0, marks, math.nan)
+    marks[np.triu_indices_from(marks)] = math.nan
+    return marks
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The best pairs are contacts more often than by chance; no claim where nothing is known."""
     if tables.truth is None:
         return []
-    named = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
+    statement = "The pairs of highest score are contacts"
     scope = title(tables.about, ", {model} (seed {seed})".format(**tables.about))
-    if not tables.chance > 0:
-        return [
-            records.not_run(*named, f"none of the known pairs{tables.apart} is a contact", scope)
-        ]
-    found = []
+    rule = "the share is above that of all known pairs by three binomial standard errors"
+    found = f"none of the known pairs{tables.apart} is a contact"
+    if tables.chance > 0:
+        found = _above_chance(tables)
+    return [records.judged("potts/contacts/best-pairs", statement, found, scope, rule)]
+
+
+def _above_chance(tables: Tables) -> Iterator[records.Comparison]:
     for name, (series, *_) in LOOKS.items():
         row = style.series(tables.drawn, "b", series).iloc[tables.asked - 1]
         label = (
             f"share of contacts among the best {tables.asked} pairs{tables.apart} ({name}), "
             f"{row['y']:.3g}, above that of all known pairs, {tables.chance:.3g}"
         )
-        above = float(row["y"] - tables.chance)
-        found.append(records.above(label, above, row["y_err"], deviations=records.STRICT))
-    rule = "the share is above that of all known pairs by three binomial standard errors"
-    return [records.judged(*named, found, scope, rule)]
+        above = row["y"] - tables.chance
+        yield records.above(label, above, row["y_err"], deviations=records.STRICT)
 
 
 def title(about: dict, model: str = "") -> str:
-    """Source, heads and sequences of a table of scores."""
-    count = f"{about['sequences']} sequences"
-    if about["weighted"]:
-        count += f", which count as {about['effective']:.0f}"
+    weighed = f", which count as {about['effective']:.0f}" if about["weighted"] else ""
+    count = f"{about['sequences']} sequences{weighed}"
     return f"{about['source']}{model}: {_couplings(about['heads'])}, {count}"
 
 
 def _couplings(heads: int | str) -> str:
     """The couplings of a model of so many heads, or `full` ones, in words."""
-    return "full couplings" if heads == "full" else f"{heads} head{'s' if heads > 1 else ''}"
+    return "full couplings" if heads == "full" else records.counted(heads, "head")
 
 
 @style.in_house_style
 def draw(tables: Tables, upright: bool = False):
-    """(a) the scores, with contacts if they are known; (b) precision, or the scores in order; (b)
-    below (a) if `upright`."""
-    figure = style.new(1, 6.6) if upright else style.new(2, 3.7)
-    ratios = dict(height_ratios=(1.2, 1)) if upright else dict(width_ratios=(1.15, 1))
-    left, right = figure.subplots(2 if upright else 1, 1 if upright else 2, **ratios)
+    """(a) the scores; (b) precision, or the scores in order, below (a) if `upright`."""
+    if upright:
+        figure = style.new(1, 6.6)
+        left, right = figure.subplots(2, height_ratios=(1.2, 1))
+    else:
+        figure = style.new(2, 3.7)
+        left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     draw_map(figure, left, tables)
     (_draw_ranks if tables.truth is None else _draw_precision)(right, tables)
     right.set(xscale="log", xlim=(1, None))
@@ -241,8 +231,7 @@ def draw(tables: Tables, upright: bool = False):
 
 
 def draw_map(figure, axes, tables: Tables) -> None:
-    """Scores above the diagonal; below it contacts and the best pairs, or the scores again. Dotted:
-    the pairs that count."""
+    """Scores above the diagonal; below it contacts and the best pairs, or the scores again."""
     scores, truth = tables.scores["corrected"], tables.truth
     edges = np.array((0.5, len(scores) + 0.5))
     upper = np.triu(np.ones(scores.shape, bool), 1)
@@ -252,10 +241,8 @@ def draw_map(figure, axes, tables: Tables) -> None:
     looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
     image = axes.imshow(np.where(shown, scores, np.nan), cmap="Blues", vmin=0, vmax=most, **looks)
     # no higher than the map
-    shrink = 0.6 if figure.bbox.height > figure.bbox.width else 0.85
-    figure.colorbar(
-        image, ax=axes, shrink=shrink, extend="both", pad=0.02, label="corrected score (nats)"
-    )
+    bar = dict(shrink=0.6 if figure.bbox.height > figure.bbox.width else 0.85, pad=0.02)
+    figure.colorbar(image, ax=axes, extend="both", label="corrected score (nats)", **bar)
     axes.set(xlabel="site j", ylabel="site i", xlim=edges, ylim=edges[::-1])
     axes.spines[["top", "right"]].set_visible(True)
     axes.locator_params(integer=True)
@@ -286,8 +273,7 @@ def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
 def _draw_precision(axes, tables: Tables) -> None:
     """Share of contacts among the best n pairs, with one binomial standard error."""
     for name, (label, line, colour) in LOOKS.items():
-        found = style.series(tables.drawn, "b", label)
-        axes.plot(found["x"], found["y"], line, color=colour, label=label)
+        found = style.line(axes, tables.drawn, "b", label, line, color=colour, label=label)
         if name == "corrected":
             style.band(axes, found, colour)
     chance, count = tables.chance, tables.asked
@@ -300,10 +286,9 @@ def _draw_precision(axes, tables: Tables) -> None:
 
 def _draw_ranks(axes, tables: Tables) -> None:
     """The scores in falling order: contacts, if any, stand out from the bulk."""
-    found = style.series(tables.drawn, "b", "corrected score by rank")
+    style.line(axes, tables.drawn, "b", "corrected score by rank", color=RIGHT)
+    axes.axhline(0, **style.GUIDE)
     length = len(tables.scores["corrected"])
-    axes.plot(found["x"], found["y"], color=RIGHT)
-    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
     axes.axvline(length, color="0.7", linewidth=0.8, label=f"L = {length}", gid="guide")
     axes.set(xlabel=f"rank of the pair{tables.apart}", ylabel="corrected score (nats)")
     axes.set_title("(b) scores in order")

@@ -1,19 +1,20 @@
 """Figure 2: factored attention and transformer encoders on samples of a Potts model.
 
-In the table of what is drawn, maps have their columns in x, rows in the series and values in y.
-Numbers that are not points of a panel have a panel of their own: `loss` (a with the loss itself,
-and the optimum), `c end` and `pearson` (errors and correlations of J of all seeds at the last step)
-and `candidates` (x: learning rate, y: excess of every recipe that was tried).
+In the table maps have columns in x, rows in the series, values in y. Numbers that are not points of
+a panel have a panel of their own: `loss` (a with the loss itself, and the optimum), `c end` and
+`pearson` (errors and correlations of J of all seeds at the last step) and `candidates` (x: learning
+rate, y: excess of every recipe that was tried).
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody.io.options import Block as Part, NotNegative, Seeds, Text, key, refers
-from manybody.papers import claims as records, inputs as needed, style
+from manybody.papers import claims as records, inputs as needed, readings, style
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.potts import runs
 
@@ -70,8 +71,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Runs, the maps of those of panels a to c, their losses by equations, and the source."""
-
     models: list[needed.Trained]
     maps: list[needed.Maps]
     equations: needed.Equations
@@ -95,9 +94,8 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """All runs, and what is drawn. maps: titles and matrices (L, L) of panel b, J first."""
+class Tables(NamedTuple):
+    """What is drawn, and all runs. maps: titles and matrices (L, L) of panel b, J first."""
 
     drawn: pd.DataFrame
     data: runs.Data
@@ -105,7 +103,6 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Losses, maps and errors of the best recipes, and of all that were tried."""
     data = runs.read(inputs, block)
     maps = _maps(data)
     rows = [
@@ -117,82 +114,67 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return Tables(style.gathered(parts), data, maps)
 
 
-def _losses(data: runs.Data) -> list[pd.DataFrame]:
+def _losses(data: runs.Data) -> Iterator[pd.DataFrame]:
     """(a): excess of each architecture's best recipe, mean and sd over seeds; p / (2 M L), what any
     well-specified fit loses by its finite sample."""
-    found = []
+    sizes = []
     for entry in data.architectures:
-        curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
-        found.append(_mean("a", entry.label, curves, data.optimum.end))
-        found += [
-            style.points("loss", entry.label, seed, curve.index, curve)
-            for seed, curve in zip(entry.runs, curves, strict=True)
-        ]
+        curves = {seed: run.curve.set_index("epoch")["loss"] for seed, run in entry.runs.items()}
+        yield _mean("a", entry.label, curves, data.optimum.end)
+        for seed, curve in curves.items():
+            yield style.points("loss", entry.label, seed, curve.index, curve)
+        sizes.append(entry.about["recipe"].get("subset") or data.source["sequences"]["train"])
     optimum = data.optimum.curve.iloc[-1]
-    found.append(
-        style.points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"])
-    )
+    yield style.points("loss", "optimum", "", math.nan, optimum["loss"], optimum["loss_se"])
     length, vocabulary = data.hamiltonian.length, data.hamiltonian.vocabulary
     parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
-    every = data.source["sequences"]["train"]
-    recipes = [entry.about["recipe"] for entry in data.architectures]
-    for size in dict.fromkeys(recipe.get("subset") or every for recipe in recipes):
-        expected = [parameters / (2 * size * length)]
-        found.append(style.points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
-    return found
+    for size in dict.fromkeys(sizes):
+        expected = parameters / (2 * size * length)
+        yield style.points("a", f"p/(2ML), M = {size}", "", math.nan, expected)
 
 
-def _mean(panel: str, label: str, curves: list[pd.Series], zero: float) -> pd.DataFrame:
+def _mean(panel: str, label: str, curves: dict[int, pd.Series], zero: float) -> pd.DataFrame:
     """Mean above `zero` and sd (NaN for one) over seeds, at the times that all of them have."""
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
     mean = joined.mean(axis=1) - zero
-    return style.points(panel, label, "mean", mean.index, mean, joined.std(axis=1, ddof=1))
+    return style.points(panel, label, "mean", mean.index, mean, joined.std(axis=1))
 
 
 def _maps(data: runs.Data) -> list[tuple[str, str, np.ndarray]]:
-    """Label, correlation with J in words, and matrix of J and of each shown seed's map.
-
-    Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
-    gauge. The averaged maps of encoders have no gauge and are as they are.
-    """
+    """Label, correlation with J in words, and matrix of J and of each shown seed's map: of factored
+    attention c A, with c, sign included, nearest to J: the gauge. Those of encoders have none."""
     shown = [("J", "true", np.array(data.hamiltonian.couplings, float))]
     for entry in data.architectures:
-        run = entry.runs[runs.readings.chosen(entry.runs)]
+        run = entry.runs[readings.chosen(entry.runs)]
         if run.maps:
             error = data.coupling_error(run.last_map)
-            words = f"r = {error.pearson:.3f}"
             scale = error.scale if entry.kind in runs.FACTORED else 1.0
-            shown.append((entry.label, words, scale * run.last_map))
+            shown.append((entry.label, f"r = {error.pearson:.3f}", scale * run.last_map))
     for *_, matrix in shown:
         np.fill_diagonal(matrix, math.nan)
     return shown
 
 
-def _errors(data: runs.Data) -> list[pd.DataFrame]:
+def _errors(data: runs.Data) -> Iterator[pd.DataFrame]:
     """(c): err_J against the epoch, for runs whose maps were kept."""
-    found = []
     for entry in data.architectures:
-        curves = []
-        for run in entry.runs.values():
-            errors = {step: data.coupling_error(run.maps[step]).error for step in run.maps}
+        curves = {}
+        for seed, run in entry.runs.items():
+            errors = {step: data.coupling_error(found).error for step, found in run.maps.items()}
             epochs = run.curve.set_index("step")["epoch"]
-            curves.append(pd.Series(errors, dtype=float).rename(epochs))
-        found.append(_mean("c", entry.label, curves, 0.0))
-    return found
+            curves[seed] = pd.Series(errors, dtype=float).rename(epochs)
+        yield _mean("c", entry.label, curves, 0.0)
 
 
-def _steps(data: runs.Data) -> list[pd.DataFrame]:
-    """(d): excess against a, with its standard error over seeds, if there are several, and over
-    sequences paired with the optimum."""
-    entries = data.interpolation
-    excess = [runs.ends(entry.runs).mean() - data.optimum.end for entry in entries]
-    errors = [data.excess_error(entry) for entry in entries]
-    a = [entry.a for entry in entries]
-    return [style.points("d", "interpolation", "mean", a, excess, errors)]
+def _steps(data: runs.Data) -> Iterator[pd.DataFrame]:
+    """(d): excess against a, with its standard error."""
+    for entry in data.interpolation:
+        excess = runs.ends(entry.runs).mean() - data.optimum.end
+        error = data.excess_error(entry)
+        yield style.points("d", "interpolation", "mean", entry.a, excess, error)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Claims about encoders and the interpolation against factored attention, over seeds."""
     data = tables.data
     seeds = max(len(entry.runs) for entry in data.entries)
     runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
@@ -224,7 +206,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Four panels: losses, maps, errors of the couplings, interpolation."""
     figure = style.new(2, 6.4)
     upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.05, 1.15, 1))
     errors, strength = lower.subplots(1, 2, width_ratios=(1.3, 1))
@@ -246,11 +227,8 @@ def _draw_lines(axes, tables: Tables, panel: str) -> None:
     to 1 and logarithmic beyond: runs differ much in length."""
     for number, entry in enumerate(tables.data.architectures):
         colour = COLOURS[number % len(COLOURS)]
-        found = style.series(tables.drawn, panel, entry.label)
-        axes.plot(
-            found["x"], found["y"], color=colour, marker="o", markeredgewidth=0, label=entry.label
-        )
-        style.band(axes, found, colour)
+        looks = dict(color=colour, marker="o", markeredgewidth=0, label=entry.label)
+        style.band(axes, style.line(axes, tables.drawn, panel, entry.label, **looks), colour)
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
     axes.set(xlim=(0, None), xlabel="training epoch")
 
@@ -274,9 +252,9 @@ def _draw_maps(part, tables: Tables) -> None:
     from matplotlib.ticker import MaxNLocator
 
     sites = [1, tables.data.hamiltonian.length]
-    ends = (0.5, sites[1] + 0.5, sites[1] + 0.5, 0.5)
+    end = sites[1] + 0.5
     largest = np.nanmax(np.abs(tables.data.hamiltonian.couplings))
-    looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, extent=ends)
+    looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, extent=(0.5, end, end, 0.5))
     row = part.subplots(1, len(tables.maps), squeeze=False, sharey=True)[0]
     for axes, (label, words, matrix) in zip(row, tables.maps, strict=True):
         image = axes.imshow(matrix, **looks)
@@ -291,7 +269,7 @@ def _draw_maps(part, tables: Tables) -> None:
 
 def _draw_interpolation(axes, tables: Tables) -> None:
     found = style.series(tables.drawn, "d", "interpolation")
-    if not len(found):
+    if found.empty:
         axes.axis("off")
         return
     axes.errorbar(found["x"], found["y"], found["y_err"], fmt="o-", color=style.ORIGINAL)
@@ -300,7 +278,6 @@ def _draw_interpolation(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    source = inputs.source
     return (
         "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"
         "**(a)** Held-out loss above that of the true conditionals, every site masked in turn; "
@@ -308,7 +285,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "map of the run with the median loss; for factored attention c A, with the c that fits J "
         "best. **(c)** Relative error of these maps. **(d)** Loss above the optimum from factored "
         "(a = 0) to ordinary attention (a = 1).\n\n"
-        rf"Samples of {block.source}: L = {source['length']}, \|V\| = {source['vocabulary']}, "
-        f"{source['sequences']['validation']} held-out sequences, some of them training sequences "
-        "too. The best of each architecture's recipes is drawn, mean and sd over seeds.\n"
-    )
+        r"Samples of {name}: L = {length}, \|V\| = {vocabulary}, {sequences[validation]} held-out "
+        "sequences, some of them training sequences too. The best of each architecture's recipes "
+        "is drawn, mean and sd over seeds.\n"
+    ).format(**inputs.source, name=block.source)

@@ -5,10 +5,10 @@ kind `separability`.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,14 +26,6 @@ RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the l
 WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
-STATEMENTS = {
-    "square-peak": "The square loss peaks at as many samples as unknowns",
-    "square-start": "The square loss does not decay at first",
-    "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3",
-    "logistic-rise": "The logistic test loss rises to its peak and falls after it",
-    "logistic-training": "The peak is where the training loss passes a tenth of the optimum",
-    "logistic-decay": "More weight decay lowers the peak",
-}
 above_zero = partial(records.over_seeds, deviations=records.STRICT)
 
 
@@ -45,8 +37,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Both tables, and their entries of the config."""
-
     theory: needed.Theory
     curve: needed.Curve
     square: dict
@@ -62,8 +52,7 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Fits:
+class Fits(NamedTuple):
     """Fits with one ridge: losses, realisations x numbers of samples M."""
 
     ridge: float
@@ -80,10 +69,8 @@ class Fits:
         return self.test[self.test.mean().idxmax()]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The square loss; fits by ridge, the lowest first; the optimal logistic loss; L of the fits;
-    what is drawn."""
+class Tables(NamedTuple):
+    """What is drawn; the square loss; fits, lowest ridge first; the optimal logistic loss; L."""
 
     drawn: pd.DataFrame
     square: Table
@@ -98,7 +85,6 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Losses against the number of samples, by simulation and theory, and of fits."""
     return tables_of(*(stored.THEORY.read(key.file()) for key in (inputs.theory, inputs.curve)))
 
 
@@ -134,87 +120,82 @@ def tables_of(square: tuple[pd.DataFrame, dict], logistic: tuple[pd.DataFrame, d
 
 def _means(runs: pd.DataFrame) -> pd.DataFrame:
     """Columns x, y and y_err: means over the rows with their standard errors."""
-    error = runs.std(ddof=1) / math.sqrt(len(runs))
+    error = runs.std() / math.sqrt(len(runs))
     return pd.DataFrame({"x": runs.columns, "y": runs.mean(), "y_err": error, "seed": "all"})
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The loss rises and peaks at as many samples as unknowns, for both losses."""
-    entry = tables.square.entry
-    square = (
-        f"square loss, L = {entry['length']}, gamma = {entry['gamma']:g}, ridge "
-        f"{entry['ridge']:g}, {entry['realisations']} realisations"
-    )
-    logistic = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
+    scope = (
+        "square loss, L = {length}, gamma = {gamma:g}, ridge {ridge:g}, {realisations} realisations"
+    ).format(**tables.square.entry)
     above = "the mean difference over realisations is above 0 by three standard errors"
     inside = "M lies between {:g} and {:g}".format(*tables.window)
-    return [
-        records.judged(
-            f"potts/fig3/{name}",
-            STATEMENTS[name],
-            parts,
-            square if name.startswith("square") else logistic,
-            inside if name in ("logistic-peak", "logistic-training") else above,
-            reference=f"figure 3, {'left' if name.startswith('square') else 'right'}",
-        )
-        for name, parts in _comparisons(tables).items()
-    ]
-
-
-def _comparisons(tables: Tables) -> dict[str, list[records.Comparison]]:
-    """By claim: differences of square losses; places and heights of the peaks of the test loss."""
-    simulated = matrix(tables.square.get("loss", "simulation"))
-    start = tables.square.get("start").set_index("seed")["y"]
-    means, first = simulated.mean(), simulated.columns[0]
-    highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
-    beside = means.drop(means.index[highest]).iloc[max(highest - 1, 0) : highest + 1].idxmax()
-    top = means.index[highest]
-    square_peak = above_zero(
-        f"loss at alpha = {top:g} less that at {beside:g}", simulated[top] - simulated[beside]
-    )
-    square_start = above_zero(f"loss at alpha = {first:g} less that at 0", simulated[first] - start)
+    peak, start = _of_square(tables.square)
+    square = {
+        "square-peak": ("The square loss peaks at as many samples as unknowns", [peak], above),
+        "square-start": ("The square loss does not decay at first", [start], above),
+    }
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
-    places, edges = [], []
-    for fits in weak:
-        label = f"{fits.name}: M of the peak"
-        places.append(_placed(label, fits.test, crossings.peak, tables.window))
-        for edge in fits.test.columns[[0, -1]]:
-            label = f"{fits.name}: loss of the peak less that at M = {edge:g}"
-            edges.append(above_zero(label, fits.heights - fits.test[edge]))
     level = LEFT_ZERO * tables.optimum
     passed = partial(crossings.last_crossing, threshold=level)
     label = f"M at which the training loss passes {level:.3g}, {LEFT_ZERO:.0%} of the optimum"
-    left = [
-        _placed(f"{fits.name}: {label}", fits.train, passed, tables.window) for fits in weak[:1]
-    ]
-    falls = [
-        above_zero(
-            f"height of the peak, {weaker.name} less {stronger.ridge:g}",
-            weaker.heights - stronger.heights,
-        )
-        for weaker, stronger in pairwise(tables.fits)
-    ]
-    return {
-        "square-peak": [square_peak],
-        "square-start": [square_start],
-        "logistic-peak": places,
-        "logistic-rise": edges,
-        "logistic-training": left,
-        "logistic-decay": falls,
+    logistic = {
+        "logistic-peak": (
+            "The logistic test loss has a maximum at M / L between 1.4 and 3",
+            [_placed(tables, one, "test", "M of the peak", crossings.peak) for one in weak],
+            inside,
+        ),
+        "logistic-rise": (
+            "The logistic test loss rises to its peak and falls after it",
+            _edges(weak),
+            above,
+        ),
+        "logistic-training": (
+            "The peak is where the training loss passes a tenth of the optimum",
+            [_placed(tables, one, "train", label, passed) for one in weak[:1]],
+            inside,
+        ),
+        "logistic-decay": ("More weight decay lowers the peak", _falls(tables.fits), above),
     }
+    found = records.all_judged("potts/fig3", square, scope, "figure 3, left")
+    scope = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
+    return found + records.all_judged("potts/fig3", logistic, scope, "figure 3, right")
 
 
-def _placed(
-    label: str, losses: pd.DataFrame, place: Callable, window: tuple[float, float]
-) -> records.Comparison:
+def _of_square(table: Table) -> Iterator[records.Comparison]:
+    """The square loss at as many samples as unknowns, less that beside; at the first less at 0."""
+    losses = matrix(table.get("loss", "simulation"))
+    means, first = losses.mean(), losses.columns[0]
+    highest = np.abs(means.index - 1).argmin()
+    beside = means.drop(means.index[highest]).iloc[max(highest - 1, 0) : highest + 1].idxmax()
+    top = means.index[highest]
+    label = f"loss at alpha = {top:g} less that at {beside:g}"
+    yield above_zero(label, losses[top] - losses[beside])
+    start = table.get("start").set_index("seed")["y"]
+    yield above_zero(f"loss at alpha = {first:g} less that at 0", losses[first] - start)
+
+
+def _edges(weak: list[Fits]) -> Iterator[records.Comparison]:
+    for fits in weak:
+        for edge in fits.test.columns[[0, -1]]:
+            label = f"{fits.name}: loss of the peak less that at M = {edge:g}"
+            yield above_zero(label, fits.heights - fits.test[edge])
+
+
+def _falls(every: list[Fits]) -> Iterator[records.Comparison]:
+    for weaker, stronger in pairwise(every):
+        label = f"height of the peak, {weaker.name} less {stronger.ridge:g}"
+        yield above_zero(label, weaker.heights - stronger.heights)
+
+
+def _placed(tables: Tables, fits: Fits, kind: str, label: str, place: Callable):
     """A place on the curve of mean losses; infinite, outside of the window, where it is not."""
-    found = crossings.of_mean(losses, place)
-    return records.Comparison(label, found.value, found.error, window, runs=found.runs)
+    value, error, runs = crossings.of_mean(getattr(fits, kind), place)
+    return records.Comparison(f"{fits.name}: {label}", value, error, tables.window, runs=runs)
 
 
 @style.in_house_style
 def draw(tables: Tables):
-    """(a) square loss with theory, (b) logistic loss."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = style.new(2, 3.5)
@@ -232,41 +213,41 @@ def draw(tables: Tables):
 
 def _draw_square(axes, tables: Tables) -> None:
     entry = tables.square.entry
-    simulation, theory, limit, independent = (
-        style.series(tables.drawn, "left", name)
-        for name in ("simulation", "theory, finite L", "theory, L → ∞", "independent teacher")
+    simulation, limit = (
+        style.series(tables.drawn, "left", name) for name in ("simulation", "theory, L → ∞")
     )
-    hollow = dict(linestyle="", marker="D", markersize=6, markerfacecolor="none", zorder=3)
-    hollow |= dict(markeredgecolor=THEORY, markeredgewidth=1.2)
-    dots = dict(color=SIMULATION, linestyle="", marker="o", markersize=3, zorder=4)
-    dots |= dict(elinewidth=1.0, label=f"simulation, {entry['realisations']} runs")
-    dashed = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
     first, last = simulation["x"].iloc[0] / 1.5, simulation["x"].iloc[-1] * 1.5
     seen = limit[(limit["x"] >= first) & (limit["x"] <= last)]
     axes.set_ylim(0.8 * seen["y"].min(), 1.4 * max(seen["y"].max(), simulation["y"].max()))
     axes.set(xlim=(first, last), xlabel="samples per site α = M / L")
     axes.set(ylabel="generalisation loss E (y − ŷ)²")
     axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0, gid="guide")
-    axes.set_title(f"(a) square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
-    axes.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
-    axes.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
-    axes.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
+    axes.set_title("(a) square loss, γ = {gamma:g}, ridge λ = {ridge:g}".format(**entry))
+    draw = partial(style.line, axes, tables.drawn, "left")
+    draw("theory, L → ∞", label="theory, L → ∞", color="black", zorder=2)
+    dashed = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
+    draw("independent teacher", label="independent teacher", **dashed)
+    hollow = dict(linestyle="", marker="D", markersize=6, markerfacecolor="none", zorder=3)
+    hollow |= dict(markeredgecolor=THEORY, markeredgewidth=1.2)
+    draw("theory, finite L", label=f"theory, L = {entry['length']}", **hollow)
+    dots = dict(color=SIMULATION, linestyle="", marker="o", markersize=3, elinewidth=1.0, zorder=4)
+    dots["label"] = f"simulation, {entry['realisations']} runs"
     axes.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
 
 
 def _draw_logistic(axes, tables: Tables) -> None:
     """Test losses with their standard errors, peaks marked; training loss of the lowest ridge."""
     for fits, colour in zip(tables.fits, RIDGES * len(tables.fits), strict=False):
-        test = style.series(tables.drawn, "right", f"{fits.name}, test")
-        top = test.loc[test["y"].idxmax()]
         looks = dict(color=colour, marker="o", markeredgewidth=0, markersize=3)
-        axes.plot(test["x"], test["y"], label=f"test, λ = {fits.ridge:g}", **looks)
+        looks["label"] = f"test, λ = {fits.ridge:g}"
+        test = style.line(axes, tables.drawn, "right", f"{fits.name}, test", **looks)
         style.band(axes, test, colour)
+        top = test.loc[test["y"].idxmax()]
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
     lowest = tables.fits[0]
-    training = style.series(tables.drawn, "right", f"{lowest.name}, training")
     looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0)
-    axes.plot(training["x"], training["y"], label=f"training, λ = {lowest.ridge:g}", **looks)
+    looks["label"] = f"training, λ = {lowest.ridge:g}"
+    training = style.line(axes, tables.drawn, "right", f"{lowest.name}, training", **looks)
     axes.axhline(tables.optimum, color="black", linestyle=":", linewidth=1.0)
     place = dict(xytext=(2, -9), textcoords="offset points", fontsize=style.SMALL)
     axes.annotate("optimum", (training["x"].iloc[0], tables.optimum), **place)
@@ -276,16 +257,14 @@ def _draw_logistic(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    square, logistic = inputs.square, inputs.logistic
     return (
         "The generalisation loss rises, peaks and decays with the number of samples.\n\n"
-        "**(a)** Square loss of ridge regression on one site of Gaussian data: "
-        f"{square['realisations']} realisations at L = {square['length']} with one standard error; "
-        "diamonds: replica theory of the same couplings; line: its closed form; dashed: a teacher "
-        f"independent of the inputs. γ = {square['gamma']:g} and λ = {square['ridge']:g} are ours: "
-        "the paper gives none.\n\n"
-        f"**(b)** Cross-entropy of factored attention fitted to M sequences of "
-        f"{logistic['source']}, mean and standard error of {logistic['realisations']} "
-        "realisations; triangles: peaks; dashed: training loss; dotted: loss of the true "
-        "conditionals; grey: where the peak is expected.\n"
-    )
+        "**(a)** Square loss of ridge regression on one site of Gaussian data: {realisations} "
+        "realisations at L = {length} with one standard error; diamonds: replica theory of the "
+        "same couplings; line: its closed form; dashed: a teacher independent of the inputs. "
+        "γ = {gamma:g} and λ = {ridge:g} are ours: the paper gives none.\n\n"
+    ).format(**inputs.square) + (
+        "**(b)** Cross-entropy of factored attention fitted to M sequences of {source}, mean and "
+        "standard error of {realisations} realisations; triangles: peaks; dashed: training loss; "
+        "dotted: loss of the true conditionals; grey: where the peak is expected.\n"
+    ).format(**inputs.logistic)

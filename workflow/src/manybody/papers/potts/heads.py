@@ -5,9 +5,12 @@ J_ij(a, b) = sum_h (A_ij V_ab + A_ji V_ba) / 2 of H heads, and among all J.
 """
 
 import math
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from manybody.io.options import Block as Options, Count, Text, key, refers
 from manybody.measure import contacts as measured, intervals
@@ -94,11 +97,9 @@ class Family(NamedTuple):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Held-out losses of the runs, and contacts among the best pairs of their scores."""
-    planted = contacts.planted(inputs.hamiltonian)
-    real = measured.read_known(inputs.known.file())
+    truths = measured.read_known(inputs.known.file()), contacts.planted(inputs.hamiltonian)
     families = []
-    for part, truth in ((block, real), (block.planted, planted)):
+    for part, truth in zip((block, block.planted), truths, strict=True):
         fits = {}
         for run, scored in zip(inputs.models, inputs.contacts, strict=True):
             if run.source == part.source:
@@ -113,37 +114,32 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def tables_of(families: list[Family]) -> style.Tables:
-    """The fits to the alignment and to the planted sequences, and the rows drawn of them."""
-    parts = []
-    for panels, family in zip(PANELS, families, strict=True):
-        for more, fits in (("", family.by_heads), (FULL, {math.nan: family.full})):
-            for name, part in PARTS.items():
-                count = max(1, family.length // part)
-                shares = [len(fit.hits(count)) / count for fit in fits.values()]
-                errors = [measured.binomial_error(share, count) for share in shares]
-                parts.append(
-                    style.points(panels[0], name + more, family.name, list(fits), shares, errors)
-                )
-            losses, errors, _ = zip(
-                *(intervals.mean(fit.losses) for fit in fits.values()), strict=True
-            )
-            parts.append(
-                style.points(panels[1], LOSS + more, family.name, list(fits), losses, errors)
-            )
+    parts = chain.from_iterable(map(_rows, PANELS, families))
     return style.Tables(style.gathered(parts), families)
 
 
+def _rows(panels: str, family: Family) -> Iterator[pd.DataFrame]:
+    for more, fits in (("", family.by_heads), (FULL, {math.nan: family.full})):
+        heads = list(fits)
+        for name, part in PARTS.items():
+            count = max(1, family.length // part)
+            shares = [len(fit.hits(count)) / count for fit in fits.values()]
+            errors = [measured.binomial_error(share, count) for share in shares]
+            yield style.points(panels[0], name + more, family.name, heads, shares, errors)
+        means = [intervals.mean(fit.losses) for fit in fits.values()]
+        losses, errors, _ = zip(*means, strict=True)
+        yield style.points(panels[1], LOSS + more, family.name, heads, losses, errors)
+
+
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """One claim: few heads, the most up to `FEW`, do as well as full couplings on each family."""
     rule = (
         f"the share of contacts among the best L pairs is less than {LESS:g} lower, the held-out "
         f"loss less than {WORSE:g} nats a site higher"
     )
     found = []
     for name, family in zip(KINDS, tables.found, strict=True):
-        few = max(
-            (heads for heads in family.by_heads if heads <= FEW), default=min(family.by_heads)
-        )
+        fewest = min(family.by_heads)
+        few = max(heads for heads in family.by_heads if heads <= max(FEW, fewest))
         scope = f"{family.name}, L = {family.length}, {len(family.full.losses)} held-out sequences"
         named = f"potts/heads/{name}", f"{few} heads do as well as full couplings on {family.name}"
         found.append(records.judged(*named, _compared(family, few), scope, rule))

@@ -3,7 +3,7 @@
 The numbers are those of `training.learning_curves.compute`, of kind `recovery`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,11 @@ PANELS = {
     "b": ("pearson", "score correlation"),
     "c": ("excess loss", "expected excess"),
 }
+AXES = {
+    "a": dict(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²"),
+    "b": dict(ylabel="Pearson r", ylim=(None, 1.01)),
+    "c": dict(yscale="log", ylabel="excess loss (nats per site)"),
+}
 SLOPE = (-1.0, 0.15)  # of log err_J by log M, and its tolerance
 
 
@@ -37,8 +42,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """The curve, its entry of the config and that of its source."""
-
     curve: needed.Curve
     entry: dict
     source: dict
@@ -53,8 +56,7 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """Rows drawn; slope of log err_J by log M with its standard error; runs; L."""
 
     drawn: pd.DataFrame
@@ -64,16 +66,14 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Errors, correlations and excess losses of all fits, and the power of M through the errors."""
     table = Table.read(inputs.curve.file())
     found = {
         name: pd.concat([table.get(name, series) for series in table.series(name)])
-        for names in PANELS.values()
-        for name in names
+        for name in LOOKS
         if name != "fit"
     }
     slope = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
-    power, errors = float(slope["y"]), found["coupling error"]
+    power, errors = slope["y"], found["coupling error"]
     sizes = np.array(sorted(errors["x"].unique()))
     level = np.log(errors["y"]).mean() - power * np.log(errors["x"]).mean()
     found["fit"] = pd.DataFrame({"x": sizes, "y": np.exp(level) * sizes**power, "seed": "all"})
@@ -82,12 +82,11 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         for panel, names in PANELS.items()
         for name in names
     ]
-    given = (power, float(slope["y_err"])), errors["seed"].nunique(), table.about["length"]
+    given = (power, slope["y_err"]), errors["seed"].nunique(), table.about["length"]
     return Tables(style.gathered(parts), *given)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The claim about the fall of couplings' errors with the number of sequences."""
     return [
         records.judged(
             "potts/recovery/slope",
@@ -101,7 +100,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Panels (a) errors, (b) correlations with the truth, (c) excess test loss, all against M."""
     figure = style.new(2, 2.9)
     labels = {
         "coupling error": f"{tables.runs} samples",
@@ -111,26 +109,19 @@ def draw(tables: Tables):
         "excess loss": "fits",
         "expected excess": "p / (2ML)",
     }
-    settings = {
-        "a": dict(
-            yscale="log",
-            ylabel="err$_J$ = |cA − J|² / |J|²",
-            title=f"(a) error of the couplings, L = {tables.length}",
-        ),
-        "b": dict(ylabel="Pearson r", ylim=(None, 1.01), title="(b) correlation with the true J"),
-        "c": dict(
-            yscale="log",
-            ylabel="excess loss (nats per site)",
-            title="(c) test loss above the optimum",
-        ),
-    }
-    for axes, (panel, names) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
+    titles = (
+        f"(a) error of the couplings, L = {tables.length}",
+        "(b) correlation with the true J",
+        "(c) test loss above the optimum",
+    )
+    places = figure.subplots(1, 3)
+    for axes, title, (panel, names) in zip(places, titles, PANELS.items(), strict=True):
         for name in names:
             found = style.series(tables.drawn, panel, name)
             errors = found["y_err"] if found["y_err"].max() > 0 else None
             axes.errorbar(found["x"], found["y"], errors, label=labels[name], **LOOKS[name])
         sizes = sorted(set(found["x"]))
-        axes.set(xscale="log", xlabel="sequences M", **settings[panel])
+        axes.set(xscale="log", xlabel="sequences M", title=title, **AXES[panel])
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
         axes.set_xticks([], minor=True)
         style.legend_below(axes, drop=0.62)
@@ -138,14 +129,13 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    entry, source = inputs.entry, inputs.source
     return (
         "Inverse Potts: factored attention recovers the couplings from M sequences.\n\n"
         "**(a)** Relative squared error of A, its scale and sign fixed by the best fit to J, one "
         "point a sample; the line is a power of M through them. **(b)** Correlation of A with J "
         "over ordered pairs, and of symmetrised scores over pairs. **(c)** Test loss less that of "
-        f"the true conditionals on {entry['test']} sequences, some of them among the M; the line "
-        "p / (2ML) has no free parameter.\n\n"
-        f"One head (free A, full V) was fitted by L-BFGS to all L = {source['length']} masks of M "
-        f"sequences, {entry['realisations']} times at each M, with a ridge of {entry['ridge']:g}.\n"
-    )
+        "the true conditionals on {test} sequences, some of them among the M; the line p / (2ML) "
+        "has no free parameter.\n\n"
+        "One head (free A, full V) was fitted by L-BFGS to all L = {length} masks of M sequences, "
+        "{realisations} times at each M, with a ridge of {ridge:g}.\n"
+    ).format(**inputs.entry, length=inputs.source["length"])

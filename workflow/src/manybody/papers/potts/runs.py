@@ -1,6 +1,7 @@
 """Architectures on samples of a Potts model: runs, recipes, couplings, and how they compare."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -22,7 +23,7 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 @dataclass
 class PottsRun(readings.TrainedRun):
     """A run. each: the final loss of every held-out sequence (N,), NaN where no equation gives it.
-    map_file: the table of its maps, if they are asked for."""
+    map_file: of its maps, if they are asked for."""
 
     each: np.ndarray
     map_file: str | None = None
@@ -41,7 +42,6 @@ Runs = dict[int, PottsRun]  # of one recipe, by seed
 
 
 def ends(runs: Runs) -> np.ndarray:
-    """The final loss of each run."""
     return np.array([run.end for run in runs.values()])
 
 
@@ -55,13 +55,11 @@ class Entry:
 
     @cached_property
     def runs(self) -> Runs:
-        """Those of the recipe of lowest final held-out loss, averaged over seeds; ties to the
-        first."""
+        """Those of the recipe of lowest mean of final held-out losses; ties to the first."""
         return min(self.tried.values(), key=lambda runs: ends(runs).mean())
 
     @property
     def about(self) -> dict:
-        """The document of the first of them."""
         return next(iter(self.runs.values())).about
 
     @property
@@ -82,8 +80,8 @@ class Entry:
 
 @dataclass
 class Data:
-    """The source as in the config, its Hamiltonian, the share of held-out sequences that are
-    training sequences, too, and all runs on it."""
+    """The source as in the config, the share of its held-out sequences that are training sequences,
+    too, and all runs on it."""
 
     source: dict
     hamiltonian: Hamiltonian
@@ -113,33 +111,29 @@ class Data:
         return math.hypot(*known) if known else math.nan
 
 
-def numbers(data: Data) -> list[pd.DataFrame]:
+def numbers(data: Data) -> Iterator[pd.DataFrame]:
     """Every recipe that was tried, and errors of the last maps, as panels of their own."""
-    found = []
     for entry in data.entries:
         for model, runs in entry.tried.items():
             excess = ends(runs) - data.optimum.end
             spread = excess.std(ddof=1) if len(excess) > 1 else math.nan
             # a fit has no rate
             rate = next(iter(runs.values())).about["recipe"].get("learning_rate", math.nan)
-            series = f"{entry.label}: {model}"
-            found.append(
-                style.points("candidates", series, "mean", [rate], [excess.mean()], spread)
-            )
+            given = rate, excess.mean(), spread
+            yield style.points("candidates", f"{entry.label}: {model}", "mean", *given)
         mapped = {seed: run.last_map for seed, run in entry.runs.items() if run.maps}
-        errors = {seed: data.coupling_error(matrix) for seed, matrix in mapped.items()}
+        errors = [data.coupling_error(found) for found in mapped.values()]
+        errors = pd.DataFrame(errors, list(mapped), CouplingError._fields)
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
-            last = pd.Series(
-                {seed: getattr(one, name) for seed, one in errors.items()}, dtype=float
-            ).dropna()
-            found.append(style.points(panel, entry.label, last.index, [math.nan] * len(last), last))
-    return found
+            last = errors[name].dropna()
+            yield style.points(panel, entry.label, last.index, math.nan, last)
 
 
 def _difference(label: str, lower: Entry, upper: Entry) -> records.Comparison:
     """Final losses, upper less lower, over the seeds that both have."""
-    common = [seed for seed in lower.runs if seed in upper.runs]
-    differences = [upper.runs[seed].end - lower.runs[seed].end for seed in common]
+    differences = [
+        upper.runs[seed].end - run.end for seed, run in lower.runs.items() if seed in upper.runs
+    ]
     return records.over_seeds(label, differences, deviations=records.STRICT)
 
 
@@ -157,25 +151,22 @@ def encoders_above(data: Data) -> list[records.Comparison]:
 def _encoder(entry: Entry) -> str:
     positions, head = entry.reading
     words = f" ({positions} positions, {head} head)" if entry.reading != FIRST else ""
-    return f"encoder of {entry.layers} layer{'s' if entry.layers > 1 else ''}{words}"
+    return f"encoder of {records.counted(entry.layers, 'layer')}{words}"
 
 
-def faster(data: Data) -> list[records.Comparison]:
+def faster(data: Data) -> Iterator[records.Comparison]:
     """Epochs in which encoders make their drop of the loss, less those of factored attention."""
-    found, share = [], saturation.SATURATION[0]
+    share = saturation.SATURATION[0]
     for encoder, entry in product(data.of_kind("encoder"), data.of_kind(*FACTORED)):
-        epochs, resolution = saturation.later(_times(entry, share), _times(encoder, share))
+        epochs, resolution = saturation.later(_times(entry), _times(encoder))
         label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
-        found.append(
-            records.over_seeds(label, epochs, resolution=resolution, deviations=records.STRICT)
-        )
-    return found
+        rule = dict(resolution=resolution, deviations=records.STRICT)
+        yield records.over_seeds(label, epochs, **rule)
 
 
-def _times(entry: Entry, share: float) -> pd.DataFrame:
-    """Epochs of saturation, by seed."""
+def _times(entry: Entry) -> pd.DataFrame:
     curves = ((seed, run.curve) for seed, run in entry.runs.items())
-    return saturation.saturations(curves, share, "epoch")
+    return saturation.saturations(curves, saturation.SATURATION[0], "epoch")
 
 
 def along_interpolation(data: Data) -> list[records.Comparison]:
@@ -189,7 +180,6 @@ def along_interpolation(data: Data) -> list[records.Comparison]:
 
 
 def read(inputs, block) -> Data:
-    """The runs that the block of a figure names, of the files of its inputs."""
     from manybody.io import sequences
 
     manifests = {(run.model, run.seed): run.file() for run in inputs.models}
@@ -220,10 +210,8 @@ def read(inputs, block) -> Data:
 
 
 def read_maps(path) -> dict[int, np.ndarray]:
-    """Reads the map of each step: A of one layer, or averaged attention.
-
-    Of two layers or more it is layer 0, the mean of the last two maps.
-    """
+    """Reads the map of each step: A of one layer, or averaged attention: of two layers or more it
+    is layer 0, the mean of the last two maps."""
     frame, _ = tables.MAPS.read(path)
     frame = frame[frame["name"] != "V"]
     layers = sorted(frame["layer"].unique())
