@@ -94,7 +94,7 @@ def own_losses(mean, seed):
 )
 def test_chains_from_text_and_from_noise_agree_within_two_errors(score, loss, verdicts):
     text, noise = moved(), moved("n4-unigram", score=score)
-    found = students.agreement(text, noise, (own_losses(1.2, 1), own_losses(loss, 2)), 20)
+    found = list(students.agreement(text, noise, (own_losses(1.2, 1), own_losses(loss, 2)), 20))
     assert [part.verdict() for part in found] == verdicts
     assert found[0].error == pytest.approx(0.07 * math.sqrt(2))
     assert [part.value for part in found][:1] == pytest.approx([score - 9.0], nan_ok=True)

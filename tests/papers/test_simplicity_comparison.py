@@ -116,7 +116,7 @@ def test_definitions_must_agree():
 def compared(late, early, apart=0.0, targets=TARGETS, **settings):
     """BERT's clone against the wide model's, of planted times, by both definitions."""
     student = Evaluated({}, losses({"bert": late, "wide": early}, **settings), targets)
-    return comparison.compare(student, generators(apart), "test", [("bert", "wide")])
+    return list(comparison.compare(student, generators(apart), "test", [("bert", "wide")]))
 
 
 def test_a_planted_order_is_found():

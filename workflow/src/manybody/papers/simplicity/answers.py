@@ -1,7 +1,7 @@
 """Sentences with intervals about models, from their order spectra: a run ends with them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from manybody.measure.half_times import Spectra
 from manybody.papers import claims as records
@@ -12,11 +12,12 @@ CONTEXTS = {
     "unigram": "draws of the unigram distribution",
     "model": "the model's own draws",
 }
+Named = tuple[str, records.Comparison]  # whose the comparison is
 GROWTH = "The step at which M_2 comes to half of its end, over that of M_1, is {}."
 PAIRS = "The loss of pairs alone above that of all orders, in nats a token, is {}."
 
 
-def in_words(parts: Iterable[tuple[str, records.Comparison]], unit: Callable = float) -> list[str]:
+def in_words(parts: Iterable[Named], unit: Callable = float) -> list[str]:
     """Values with their intervals, and whose they are; those without an interval are left out."""
     found = [(name, (part.value, *part.interval())) for name, part in parts]
     return [
@@ -42,13 +43,10 @@ def additive(id: str, models: Sequence[Spectra]) -> records.Claim:
         if all(map(math.isfinite, lows)):
             said.append(f"{math.floor(100 * min(max(min(lows), 0), 1) + 1e-9)} % for {name}")
         parts += mine
-    claim = records.judged(
-        id,
-        "By the bound 1 - M_2 / Var g most of the variance of the logits is additive in the tokens",
-        parts,
-        scope(models),
-        "it is above one half",
+    statement = (
+        "By the bound 1 - M_2 / Var g most of the variance of the logits is additive in the tokens"
     )
+    claim = records.judged(id, statement, parts, scope(models), "it is above one half")
     return claim.says(
         "The share of the variance of the logits that is additive in the tokens is at least {}; at "
         "most the rest needs three tokens or more (contexts: "
@@ -57,33 +55,28 @@ def additive(id: str, models: Sequence[Spectra]) -> records.Claim:
     )
 
 
-def growth(models: Sequence[Spectra]) -> list[tuple[str, records.Comparison]]:
+def growth(models: Sequence[Spectra]) -> Iterator[Named]:
     """The logarithm of the half-time of M_2 over that of M_1: over runs, of one by its contexts."""
-    found = []
     for one in models:
         if one.followed and {1, 2} <= {*one.orders}:
             part = spectra.half_time_ratio(one, 1, 2, f"{one.short}: ")
             if len(one.runs) == 1:
                 part = records.above(part.label, part.value, part.resolution)
-            found.append((spectra.name_of(one, models), part))
-    return found
+            yield spectra.name_of(one, models), part
 
 
-def cut(models: Sequence[Spectra], degree: int, words: str) -> list[tuple[str, records.Comparison]]:
+def cut(models: Sequence[Spectra], degree: int, words: str) -> Iterator[Named]:
     """The loss of logits cut above a degree, less that of all, where tokens were exchanged."""
-    found = []
     for one in models:
         mine = one.at_end(one.first, "anchored excess").set_index("order")
         if degree in mine.index:
             name = spectra.name_of(one, models)
             label = f"{name}: loss of {words} above that of all orders"
-            found.append((name, records.above(label, *mine.loc[degree, ["value", "se"]])))
-    return found
+            yield name, records.above(label, *mine.loc[degree, ["value", "se"]])
 
 
 def claims(id: str, models: Sequence[Spectra], given: Mapping[str, tuple]) -> list[records.Claim]:
-    """Those of a figure, with their sentences. given: as of `all_judged`, half-times and pairs
-    first."""
+    """Those of a figure, with sentences. given: of `all_judged`, half-times and pairs first."""
     half_times, alone, *others = records.all_judged(id, given, scope(models))
     return [
         additive(f"{id}/additive", models),

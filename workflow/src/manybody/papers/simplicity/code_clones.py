@@ -47,13 +47,14 @@ def read(inputs, block) -> dict[str, clone_times.Saturation]:
 def covered(clones: Iterable[clone_times.Saturation], trained: bool) -> list[records.Comparison]:
     """The share of clones, of trained generators or not, that saturate in their intervals. Those
     that have no time, neither predicted nor seen, are left out; one of the two alone is a miss."""
-    told = [one for one in clones if one.trained == trained]
-    told = [one for one in told if math.isfinite(one.told) or math.isfinite(one.seen)]
-    if not told:
+    mine = [one for one in clones if one.trained == trained]
+    mine = [one for one in mine if math.isfinite(one.told) or math.isfinite(one.seen)]
+    if not mine:
         return []
-    inside = np.array([abs(one.seen - one.told) <= one.half for one in told])
-    unknown = inside & np.array([one.half > WIDEST for one in told])
-    label, mean = f"{inside.sum()} of {len(told)}", inside.mean()
+    seen, told, half = np.array([(one.seen, one.told, one.half) for one in mine]).T
+    inside = np.abs(seen - told) <= half
+    unknown = inside & (half > WIDEST)
+    label, mean = f"{inside.sum()} of {len(mine)}", inside.mean()
     return [records.above(label, mean, 0.0, COVERED, half=unknown.mean())]
 
 
@@ -65,18 +66,11 @@ def draw(axes, drawn: pd.DataFrame) -> None:
     for panel, label, marker, colour in KINDS:
         one = rows[rows["panel"] == panel]
         look = dict(yerr=style.factors(one["y"], one["y_err"]), color=colour, marker=marker)
-        if len(one):
+        if not one.empty:
             style.dots(axes, one["x"], one["y"], label=label, **look)
     axes.legend(loc="lower right")
-    axes.axline(
-        *zip(ends, ends, strict=True), color="0.7", linewidth=0.8, linestyle="--", gid="guide"
-    )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="predicted step of saturation",
-        ylabel="seen",
-        title=f"(d) clones{f' ({left} without a time)' if left else ''}",
-    )
+    axes.axline(*zip(ends, ends, strict=True), **style.EQUAL)
+    axes.set(xscale="log", yscale="log", xlabel="predicted step of saturation", ylabel="seen")
+    axes.set_title(f"(d) clones ({left} without a time)" if left else "(d) clones")
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis, style.STEPS)

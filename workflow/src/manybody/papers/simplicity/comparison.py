@@ -22,7 +22,7 @@ difference, or where checkpoints do not resolve the times.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -44,12 +44,12 @@ def difference(
     label: str,
     late: Times,
     early: Times,
-    region: tuple[float, float] = (BOUND, math.inf),
+    bound: float = BOUND,
     slack: float = 0.0,
     unusable: str = "",
 ) -> records.Comparison:
-    """d of two clones; see the module. The error of one student is that of the chains alone, and
-    its interval has no end. slack: is added to the half width."""
+    """d of two clones, above a bound. The error of one student is that of the chains alone, and its
+    interval has no end. slack: is added to the half width."""
     value, by_student, students = mean(late.times - early.times)
     by_chain = float((late.resampled.mean(axis=1) - early.resampled.mean(axis=1)).std(ddof=1))
     half = slack + math.hypot(
@@ -57,7 +57,7 @@ def difference(
         records.margin(by_chain, min(late.chains, early.chains)),
     )
     error = math.hypot(by_student if students > 1 else 0.0, by_chain)
-    return records.Comparison(label, value, error, region, half=half, unusable=unusable)
+    return records.above(label, value, error, bound, half=half, unusable=unusable)
 
 
 def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
@@ -87,19 +87,13 @@ def unequal(
 
 
 def compare(
-    student: Evaluated,
-    generators: Sequence[Evaluated],
-    test: str,
-    pairs: Sequence[tuple[str, str]],
-) -> list[records.Comparison]:
-    """d of each pair (late, early) of clones, by both definitions of saturation.
-
-    generators: runs with their losses on the target `test`.
-    """
+    student: Evaluated, generators: Sequence[Evaluated], test: str, pairs: Sequence[tuple[str, str]]
+) -> Iterator[records.Comparison]:
+    """d of each pair (late, early) of clones, by both definitions of saturation. generators: runs
+    with their losses on the target `test`."""
     targets = student.targets
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     read = {share: read_times(student.losses, targets, names, share) for share in SATURATION}
-    compared = []
     for pair in pairs:
         both = {share: [found[name] for name in pair] for share, found in read.items()}
         width = np.max([one.width for times in both.values() for one in times])
@@ -107,15 +101,9 @@ def compare(
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
         unusable = "; ".join(filter(None, reasons))
         words = " against ".join(clone_label(targets[name]) for name in pair)
-        compared += [
-            difference(
-                f"log ratio of times, {words}, {share:.0%} of the drop left",
-                *times,
-                unusable=unusable,
-            )
-            for share, times in both.items()
-        ]
-    return compared
+        for share, times in both.items():
+            label = f"log ratio of times, {words}, {share:.0%} of the drop left"
+            yield difference(label, *times, unusable=unusable)
 
 
 def claim(id: str, compared: Sequence[records.Comparison], scope: str) -> records.Claim:

@@ -1,6 +1,6 @@
 """Figure 1, right: a student's losses on the clones against the training epoch."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -32,8 +32,7 @@ class Inputs(students.StudentInputs):
         return super().of(block, config, claims_reported_by=next(same, None))
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """The rows that are drawn, also by series; comparisons, none where another figure has them."""
 
     drawn: pd.DataFrame
@@ -43,7 +42,6 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Losses by epoch, and the times at which they saturate."""
     student = students.read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
     return tables_of(student, block, inputs.claims_reported_by)
 
@@ -62,7 +60,6 @@ def tables_of(
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The order of learning, where no other figure of the same runs has it."""
     return learning.claims("fig1", tables.compared, tables.student.scope, "figure 1")
 
 
@@ -73,12 +70,8 @@ def draw(tables: Tables):
     axes = figure.subplots()
     for series, curve in tables.series:
         learning.draw_curve(axes, curve, series, markersize=2)
-    axes.set(
-        xlabel="training epoch",
-        ylabel="test loss (nats per token)",
-        xlim=(0, None),
-        title=tables.student.scope,
-    )
+    axes.set(xlabel="training epoch", ylabel="test loss (nats per token)", xlim=(0, None))
+    axes.set_title(tables.student.scope)
     style.legend_below(axes, 3 if len(tables.series) > 4 else 2)
     return figure
 

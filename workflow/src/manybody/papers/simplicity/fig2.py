@@ -1,11 +1,9 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction.
 
-Ends of runs and lengths of plateaus are judged as they are, shares of runs by exact tests
-(many-body, section 6).
-
-Numbers that are not points of a panel have a panel of their own in the table: `lines`, `shares`
-(f_k of the Hamiltonian), `escapes` (x: layer, y: epoch at which it has moved, empty if it has not),
-`plateaus` (x: order, y: epochs on its line), `gap` (y: share of the last gap that is closed).
+Shares of runs are judged by exact tests (many-body, section 6). Numbers that are not points of a
+panel have a panel of their own in the table: `lines`, `shares` (f_k of the Hamiltonian), `escapes`
+(x: layer, y: epoch at which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on
+its line), `gap` (y: share of the last gap that is closed).
 """
 
 import math
@@ -18,29 +16,17 @@ import numpy as np
 import pandas as pd
 
 from manybody.papers import style
-from manybody.papers.claims import STRICT, Claim, Comparison, above, near
+from manybody.papers.claims import STRICT, Claim, Comparison, above, counted, near
 from manybody.papers.simplicity import staircase
-from manybody.papers.simplicity.staircase import (
-    CLOSED,
-    EXACT,
-    HALF,
-    MOVED,
-    ON_LINE,
-    Group,
-    Inputs,
-    Line,
-    Lines,
-    Staircase,
-    StaircaseBlock as Block,
-    closed,
-)
+from manybody.papers.simplicity.staircase import MOVED, ON_LINE, Group, Inputs, Lines, Staircase
 
+Block = staircase.StaircaseBlock
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
 WIDE = 4  # columns of ends whose names fit beside each other
-CLOSES = f"{CLOSED[0]:.0%} of the last gap closed"
+CLOSES = f"{staircase.CLOSED[0]:.0%} of the last gap closed"
 DOT = dict(marker="o", markersize=3, gid="moved")
 CROSS = dict(marker="x", markersize=4, gid="guide")
 RING = DOT | dict(markersize=7, markerfacecolor="none", color="black", linestyle="")
@@ -48,14 +34,12 @@ GROUND = dict(marker="s", markersize=8, color="0.87", linestyle="")
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """All runs, their lines, classes and plateaus."""
     found = staircase.read(inputs)
-    return style.Tables(style.gathered([*_rows(found)]), found)
+    return style.Tables(style.gathered(_rows(found)), found)
 
 
 def _rows(found: Staircase) -> Iterator[pd.DataFrame]:
-    """Losses and ends (x is the column) of all runs, layers of one of them, then the numbers of no
-    panel."""
+    """Losses and ends (x: the column) of all runs, layers of one, then the numbers of no panel."""
     lines, shown = found.lines, found.deepest.chosen
     for group in found.networks:
         for seed, run in group.runs.items():
@@ -64,23 +48,23 @@ def _rows(found: Staircase) -> Iterator[pd.DataFrame]:
     for column, group in enumerate(found.groups):
         for seed, run in group.runs.items():
             error = run.curve["loss_se"].iloc[-1]
-            yield style.points("b", group.label, seed, [column], [run.end], error)
+            yield style.points("b", group.label, seed, column, run.end, error)
     moved = found.deepest.runs[shown].displacement
     moved = moved[moved.index > 0]  # zero has no place on a log axis
     for layer in moved.columns:
         yield style.points("c", f"layer {layer}", shown, moved.index, moved[layer])
     for line in lines.all:
-        yield style.points("lines", line.name, "", [math.nan], [line.loss], line.error)
-    yield style.points("lines", CLOSES, "", [math.nan], [lines.edge])
+        yield style.points("lines", line.name, "", math.nan, line.loss, line.error)
+    yield style.points("lines", CLOSES, "", math.nan, lines.edge)
     yield style.points("shares", "f_k", "", range(1, len(found.shares) + 1), found.shares)
     for group in found.groups:
         for seed, run in group.runs.items():
             moved = run.escapes().replace(math.inf, math.nan)
             yield style.points("escapes", group.label, seed, moved.index, moved)
-            yield style.points("gap", group.label, seed, [math.nan], [lines.fraction(run.end)])
+            yield style.points("gap", group.label, seed, math.nan, lines.fraction(run.end))
             for line in lines.under:
                 series = f"{group.label} on the {line.order}-body line"
-                yield style.points("plateaus", series, seed, [line.order], [run.dwell(line.loss)])
+                yield style.points("plateaus", series, seed, line.order, run.dwell(line.loss))
 
 
 def _lines(found: Staircase) -> Iterator[Comparison]:
@@ -94,8 +78,7 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
 
 
 def _shallow(found: Staircase) -> Iterator[Comparison]:
-    """One layer ends on the 2-body line; two rest there, then end on the 3-body line: as far as
-    there are such networks and lines."""
+    """One layer ends on the 2-body line; two rest there, then end on the 3-body line."""
     # On data of order 2 or 3 the lowest line is the true one.
     lines = {line.order: line for line in found.lines.descending}
     for group in (one for one in found.networks if one.layers <= 2):
@@ -110,10 +93,10 @@ def _deepest(found: Staircase) -> Iterator[Comparison]:
     """The deepest network rests on every line below the data's order, and closes the last gap."""
     if found.lines.under:
         yield _rests(found, found.deepest, found.lines.under)
-    yield closed(found.deepest, found.lines)
+    yield staircase.closed(found.deepest, found.lines)
 
 
-def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
+def _rests(found: Staircase, group: Group, under: list[staircase.Line]) -> Comparison:
     """The share of a group's runs that rest on each of some lines."""
     runs = group.runs.values()
     unusable = "" if all(run.spacing <= FINE for run in runs) else "checkpoints are too far apart"
@@ -125,30 +108,28 @@ def _rests(found: Staircase, group: Group, under: Sequence[Line]) -> Comparison:
     return share(group, f"rests {PLATEAU:g} epochs on {names}", count, unusable)
 
 
-def _layer_order(found: Staircase) -> list[Comparison]:
+def _layer_order(found: Staircase) -> Iterator[Comparison]:
     """The last layer moves first; the paper's order is from the last to the first."""
     group = found.deepest
     if group.layers < 2:
-        return []
+        return
     last_first, downward = [], []
     for run in group.runs.values():
         *others, last = moved = run.escapes().sort_index().tolist()
         # Checkpoints tell two layers apart unless both moved between the same two.
         if math.isfinite(last) and last not in others:
             last_first.append(last < min(others))
-        if sum(map(math.isfinite, moved)) >= len(moved) - 1 and len(set(moved)) == len(moved):
-            downward.append(all(later > sooner for later, sooner in pairwise(moved)))
-    return [
-        always(f"{group.label}: the last layer moves first", last_first),
-        always(f"{group.label}: layers move from the last to the first", downward),
-    ]
+        if moved.count(math.inf) <= 1 and len(set(moved)) == len(moved):
+            downward.append(moved == sorted(moved, reverse=True))
+    yield always(f"{group.label}: the last layer moves first", last_first)
+    yield always(f"{group.label}: layers move from the last to the first", downward)
 
 
 @dataclass(frozen=True)
 class Share(Comparison):
     """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
 
-    deviations: float = EXACT
+    deviations: float = staircase.EXACT
 
     def interval(self, deviations=None):
         from scipy.stats import binomtest
@@ -164,7 +145,8 @@ def share(group: Group, what: str, count: int, unusable: str = "") -> Share:
     """The share of a group's runs, `count` of them, that do: it must be above one half."""
     runs = len(group.runs)
     label = f"{group.label}: {what} ({count} of {runs} runs)"
-    return Share(label, count / runs, region=(HALF, math.inf), runs=runs, unusable=unusable)
+    above_half = staircase.HALF, math.inf
+    return Share(label, count / runs, region=above_half, runs=runs, unusable=unusable)
 
 
 def always(label: str, seen: list[bool]) -> Comparison:
@@ -181,8 +163,8 @@ MOST = (
 )
 GAP = (
     "the median run closes the gap from the line below the order of the data to the true "
-    f"conditionals by {CLOSED[-1]:.0%} or more, by the exact 95 % interval of the median; no: by "
-    f"less than {CLOSED[0]:.0%}; between them the answer hangs on the threshold"
+    f"conditionals by {staircase.CLOSED[-1]:.0%} or more, by the exact 95 % interval of the median;"
+    f" no: by less than {staircase.CLOSED[0]:.0%}; between them the answer hangs on the threshold"
 )
 STATEMENTS = {
     "lines": (
@@ -216,7 +198,6 @@ STATEMENTS = {
 
 
 def claims(tables: style.Tables) -> list[Claim]:
-    """The paper's statements on the plateaus, the ends and the order of the layers."""
     return staircase.claims_of("fig2", STATEMENTS, [tables.found])
 
 
@@ -243,22 +224,20 @@ def draw_in(figure, tables: style.Tables, letters: str = "abc", name: str = "") 
     titles = "losses of all runs", "their ends", f"layers, n = {found.deepest.layers}"
     for axes, letter, title in zip((losses, ends, layers), letters, titles, strict=True):
         axes.set_title(f"({letter}) {title}")
-    marks = {"median run, thick": RING, CLOSES: GROUND}
     handles = losses.get_legend_handles_labels()[0]
-    handles += [style.mark(label, **looks) for label, looks in marks.items()]
+    handles += [style.mark("median run, thick", **RING), style.mark(CLOSES, **GROUND)]
     looks = dict(ncols=len(handles), columnspacing=1.2)
     figure.legend(handles=handles, loc="outside lower center", **looks)
 
 
 def _draw_losses(axes, groups: Sequence[Group], lines: Lines) -> None:
-    """Loss curves of all seeds, the chosen one of each group thick, and the reference lines."""
     _draw_lines(axes, lines)
     for group in groups:
-        count, colour = len(group.runs), _order_colour(group.layers + 1)
-        named = f"{group.label} ({count} seed{'s' if count > 1 else ''})"
+        colour = _order_colour(group.layers + 1)
         for seed, run in group.runs.items():
             looks = dict(linewidth=0.7, alpha=0.7)
             if seed == group.chosen:
+                named = f"{group.label} ({counted(len(group.runs), 'seed')})"
                 looks = dict(linewidth=1.8, zorder=3, label=named)
             axes.plot(run.curve["epoch"], run.curve["loss"], color=colour, **looks)
     axes.set(xlim=(0, None), xlabel="training epoch", ylabel="held-out loss (nats per token)")
@@ -274,7 +253,7 @@ def _draw_lines(axes, lines: Lines) -> None:
     axes.set_ylim(min(values) - pad, max(values) + pad)
 
 
-def _line_colour(line: Line, lines: Lines) -> str:
+def _line_colour(line: staircase.Line, lines: Lines) -> str:
     """Black for the true conditionals, grey for single sites, else the order's colour."""
     if line == lines.truth:
         return "black"
@@ -287,11 +266,8 @@ def _order_colour(order: int) -> str:
 
 
 def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
-    """Final losses, a column of points for each group; the lines with their names and values.
-
-    In a column runs stand in the order of their seeds, the chosen one ringed; those that diverged
-    are crosses on the upper edge. Where most of the last gap is closed the ground is grey.
-    """
+    """Final losses, a column of points for each group, the chosen run ringed; those that diverged
+    are crosses on the upper edge. Where most of the last gap is closed the ground is grey."""
     _draw_lines(axes, lines)
     if math.isfinite(lines.edge):
         axes.axhspan(lines.truth.loss, lines.edge, color=GROUND["color"], linewidth=0, zorder=0)
@@ -316,10 +292,10 @@ def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
     ends = []
     for place, layer in enumerate(drawn.loc[drawn["panel"] == "c", "series"].unique()):
-        curve, colour = style.series(drawn, "c", layer), style.TIMES[min(place, 3)]
-        axes.plot(curve["x"], curve["y"], color=colour)
+        colour = style.TIMES[min(place, 3)]
+        curve = style.line(axes, drawn, "c", layer, color=colour)
         ends.append((layer, float(curve["y"].iloc[-1]), colour))
-    axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    axes.axhline(MOVED, **style.GUIDE)
     axes.set(xlim=(0, None), xlabel="training epoch")
     axes.set(yscale="log", ylabel="mean square displacement")
     style.label_right(axes, ends, APART)
@@ -327,7 +303,6 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
 
 def caption(inputs: Inputs, block: Block) -> str:
     recipes = dict.fromkeys(one.recipe for one in [inputs.networks[-1], *inputs.protocols])
-    source = inputs.source
     return (
         "Losses of stacked layers of factored attention and the best of each order.\n\n"
         "**(a)** Held-out loss of every seed of n layers; thick: that of median final loss. "
@@ -335,8 +310,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "conditionals. **(b)** Final loss of every run, thick ones ringed; grey: 70 % or more "
         "of the last gap above the dotted line is closed. **(c)** Mean square displacement of the "
         "layers' matrices; above the grey line a layer has moved.\n\n"
-        f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
-        f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
-        f"network by {' or '.join(recipes)}. Shares of orders are of the logits' variance at "
-        "high temperature.\n"
-    )
+        "{sequences[train]} sequences of a Hamiltonian with interactions of order {order}, L = "
+        "{length}, \\|V\\| = {vocabulary}; the deepest network by {recipes}. Shares of orders are "
+        "of the logits' variance at high temperature.\n"
+    ).format(**inputs.source, recipes=" or ".join(recipes))

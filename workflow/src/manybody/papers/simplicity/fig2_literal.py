@@ -1,5 +1,6 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from string import ascii_lowercase
 
@@ -43,17 +44,18 @@ def letters_of(number: int) -> str:
 
 def claims(tables: style.Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
-    shown = list(fig2.STATEMENTS.values())
-
-    def compare(found: staircase.Staircase) -> list[records.Comparison]:
-        parts = [part for _, comparisons, *_ in shown for part in comparisons(found)]
-        return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
-
-    rules = "; ".join(rule for _, _, rule, _ in shown[1:])
+    _, *rules = (rule for _, _, rule, _ in fig2.STATEMENTS.values())
+    rule = "; ".join(["lines in the order of interaction", *rules])
     text = "The paper's literal recipe for J and U gives the staircase of figure 2"
-    statement = text, compare, f"lines in the order of interaction; {rules}", "figure 2b"
+    statement = text, _compare, rule, "figure 2b"
     sources = [part.found for part in tables.found]
     return staircase.claims_of("fig2_literal", {"staircase": statement}, sources)
+
+
+def _compare(found: staircase.Staircase) -> Iterator[records.Comparison]:
+    for _, compare, _, _ in fig2.STATEMENTS.values():
+        for part in compare(found):
+            yield replace(part, label=f"{found.name}, {part.label}")
 
 
 @style.in_house_style
@@ -67,10 +69,10 @@ def draw(tables: style.Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
+    sizes = "L = {length}, \\|V\\| = {vocabulary}, {sequences[train]} sequences"
     readings = "; ".join(
-        f"*{part.truth.source}*, L = {part.source['length']}, \\|V\\| = "
-        f"{part.source['vocabulary']}, {part.source['sequences']['train']} sequences, the deepest "
-        f"network by {part.networks[-1].recipe}"
+        f"*{part.truth.source}*, {sizes.format(**part.source)}, the deepest network by "
+        f"{part.networks[-1].recipe}"
         for part in inputs.parts
     )
     return (

@@ -1,10 +1,10 @@
 """Figure 3: how good the generators are, and whether their chains have settled."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from manybody import models
@@ -79,13 +79,9 @@ class Block(students.StudentBlock, Figure):
 Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour and line
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The rows that are drawn, also by panel and curve; statements with comparisons, by claim.
-
-    said: of the test losses a sentence, and what it names. falling: generators whose loss on test
-    text still falls.
-    """
+class Tables(NamedTuple):
+    """The rows that are drawn, also by panel and curve; statements with comparisons, by claim; a
+    sentence on the test losses, and what it names; generators whose loss on test text falls."""
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
@@ -111,7 +107,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
     student, shown = runs[block.evaluation], [chains[name] for name in block.chains]
     panels = {
         "a": [*_quality(runs, block)],
-        "b": [_score(one) for one in shown],
+        "b": [*map(_score, shown)],
         "c": [*_sweeps(student, block)],
     }
     generators = [runs[name] for name in block.generators]
@@ -176,9 +172,8 @@ def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
 def _losses(panel: str, run: Evaluated, target: str, series: str) -> pd.DataFrame:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
     curve = run.curves.query("target == @target and step > 0")
-    return style.points(
-        panel, series, run.about["seed"], curve["step"], curve["loss"], curve["loss_se"]
-    )
+    numbers = (curve[column] for column in ("step", "loss", "loss_se"))
+    return style.points(panel, series, run.about["seed"], *numbers)
 
 
 def _score(one: Chains) -> Curve:
@@ -186,7 +181,7 @@ def _score(one: Chains) -> Curve:
     description = one.about["generator"]["description"]
     named = models.about(description).generator, one.about["chain_seed"]
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
-    mixing = style.points(R_HAT, *named, [one.end], [rhat_of(one.trace)])
+    mixing = style.points(R_HAT, *named, one.end, rhat_of(one.trace))
     looks = {"label": named[0], "color": style.generator_colour(description)}
     return pd.concat([style.points("b", *named, *numbers), mixing]), looks
 
@@ -212,33 +207,31 @@ def _better(last: list[tuple[str, pd.DataFrame]]) -> Iterator[records.Comparison
 def _apart(last: list[tuple[str, pd.DataFrame]]) -> tuple[str, list[str]]:
     """A sentence on the losses on test text above that of the last generator, and its numbers."""
     *others, (best, least) = last
-    apart = [
-        (name, records.above("", *files.paired_difference(least, one))) for name, one in others
-    ]
-    return f"The test loss above that of {best}, in nats a token, is {{}}.", answers.in_words(apart)
+    apart = [(name, files.paired_difference(least, one)) for name, one in others]
+    found = answers.in_words((name, records.above("", *one)) for name, one in apart)
+    return f"The test loss above that of {best}, in nats a token, is {{}}.", found
 
 
 def _falls(run: Evaluated, test: str) -> bool:
     """True if the loss on test text falls by more than its error between the last checkpoints."""
-    curve = run.curves[run.curves["target"] == test].sort_values("step")
-    before, last = curve.iloc[-2:].to_dict("records") if len(curve) > 1 else 2 * [curve.iloc[0]]
-    fall, error = before["loss"] - last["loss"], np.hypot(before["loss_se"], last["loss_se"])
+    curve = run.curves[run.curves["target"] == test].sort_values("step").iloc[-2:]
+    before, last = curve.iloc[0], curve.iloc[-1]
+    fall, error = before["loss"] - last["loss"], math.hypot(before["loss_se"], last["loss_se"])
     return fall > ERRORS * error
 
 
 def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[records.Comparison]:
     """R-hat of all chains, what is left of the start, and chains from text against noise."""
-    tested = {name: chains[name] for name in block.chains}
-    agreements = []
+    tested, agreements = list(block.chains), []
     for paired in block.twins:
         run, names = runs[paired.evaluation], (paired.text, paired.noise)
         clones = [run.targets[name]["clone"] for name in names]
-        tested |= {name: chains[name] for name in clones}
-        losses = tuple(files.select(run.losses, name) for name in names)
+        tested += clones
+        losses = [files.select(run.losses, name) for name in names]
         both, sweep = (chains[name] for name in clones), run.targets[paired.text]["sweep"]
         agreements += students.agreement(*both, losses, sweep)
-    left = [one.forgotten(sweep) for one, sweep in judged]
-    return [*(one.mixed() for one in tested.values()), *left, *agreements]
+    mixed = [chains[name].mixed() for name in dict.fromkeys(tested)]
+    return [*mixed, *(one.forgotten(sweep) for one, sweep in judged), *agreements]
 
 
 def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Comparison]:
@@ -251,17 +244,15 @@ def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Compariso
 
 def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     """For the texts that chains start from, the share of test blocks that the training text has."""
-    shares = {
-        one.about["source"]: one.about["overlap"]["verbatim"]
-        for one in chains.values()
-        if "overlap" in one.about
-    }
     label = "share of the test blocks that stand verbatim in the training text"
-    return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
+    abouts = {one.about["source"]: one.about for one in chains.values() if "overlap" in one.about}
+    return [
+        records.below(f"{name}: {label}", about["overlap"]["verbatim"], 0.0, VERBATIM)
+        for name, about in abouts.items()
+    ]
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The generators' quality, their chains, and a student's losses on them."""
     quality, *others = records.all_judged("simplicity/fig3", tables.statements, tables.scope)
     return [quality.says(*tables.said), *others]
 
@@ -273,18 +264,18 @@ def draw(tables: Tables):
     panels = dict(zip(TITLES, figure.subplots(1, 3), strict=True))
     for panel, axes in panels.items():
         for rows, looks in tables.panels[panel]:
-            curve = rows[rows["panel"] == panel]
+            curve, grey = rows[rows["panel"] == panel], {}
             if panel == "c":  # late, where its curves part, by less than the errors of each
-                curve = curve[curve["x"] > curve["x"].max() / 30]
+                curve, grey = curve[curve["x"] > curve["x"].max() / 30], {"color": "0.3"}
             else:
                 style.band(axes, curve, looks["color"])
             axes.plot(curve["x"], curve["y"], **looks)
-            shown.setdefault(looks["label"], looks | ({"color": "0.3"} if panel == "c" else {}))
+            shown.setdefault(looks["label"], looks | grey)
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
         axes.set_title(f"({panel}) {TITLES[panel]}")
+    end = dict(marker="v", linestyle="", markersize=5)
     for rows, looks in tables.panels["a"]:
         if looks["label"] in tables.falling:
-            end = dict(marker="v", linestyle="", markersize=5)
             panels["a"].plot(*rows[["x", "y"]].iloc[-1], color=looks["color"], **end)
             shown["falls"] = dict(label="generators still falling", color="0.3", **end)
     panels["b"].set(xscale="linear", xlabel="sweep", ylabel=r"score $-E/L$ (nats per position)")

@@ -1,6 +1,6 @@
 """Figure 4: a masked student learns low orders first. Losses, times of saturation, late losses."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,7 @@ class Block(students.StudentBlock, Figure):
     )
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """The rows that are drawn, and comparisons by the claim that they decide.
 
     series: by target its name and looks, with its rows. paper: of what the paper says. by_norm: of
@@ -49,18 +48,16 @@ class Tables:
     student: Evaluated
     series: dict[str, tuple[learning.Series, pd.DataFrame]]
     paper: dict[str, list[records.Comparison]]
-    by_norm: list[records.Comparison]
+    by_norm: dict[str, list[records.Comparison]]
     pairs: list[records.Comparison]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Curves, times of saturation, and comparisons of clones."""
     student = students.read_student(inputs.runs, inputs.clones, corpus=inputs.corpus)
     return tables_of(student, students.read_evaluated(inputs.generators, inputs.clones), block)
 
 
 def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:
-    """The same of a student, and of runs of generators that were tested on text."""
     ladder, control, norm = block.ladder, block.control, block.norm
     named = learning.ladder(student, block)
     for name, looks, note, rank in (
@@ -71,24 +68,24 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
             named.append(learning.Series.of(student, name, looks, note, rank))
     series = {one.target: (one, _rows(student, one)) for one in named}
     when = block.late_steps[0], block.late_steps[-1]
+    paper = {
+        "order-of-learning": [*learning.ordered(student, ladder)],
+        "early-overlap": [*learning.overlap(student, ladder, control)],
+        "late-losses": [*learning.late_changes(student, ladder, when)],
+        "original-text": learning.still_falling(student, control),
+    }
+    by_norm = {}
+    if norm:
+        by_norm["norm-score"] = [
+            *learning.ordered(student, norm),
+            *learning.late_changes(student, norm, when),
+        ]
     # Of higher and of lower order, the control among them
     pairs = [(block.early_stopped, ladder[0]), (ladder[-1], block.wide)]
     pairs = [pair for pair in pairs if all(pair)]
-    return Tables(
-        drawn=style.gathered([rows for _, rows in series.values()]),
-        block=block,
-        student=student,
-        series=series,
-        paper={
-            "order-of-learning": [*learning.ordered(student, ladder)],
-            "early-overlap": [*learning.overlap(student, ladder, control)],
-            "late-losses": [*learning.late_changes(student, ladder, when)],
-            "original-text": learning.still_falling(student, control),
-        },
-        by_norm=norm
-        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
-        pairs=comparison.compare(student, generators, block.test or "", pairs),
-    )
+    compared = [*comparison.compare(student, generators, block.test or "", pairs)]
+    drawn = style.gathered([rows for _, rows in series.values()])
+    return Tables(drawn, block, student, series, paper, by_norm, compared)
 
 
 def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
@@ -102,13 +99,12 @@ def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
 
 
 def claims(tables: Tables, figure: str = "fig4") -> list[records.Claim]:
-    """The order of learning, and the controls of order against quality and score, of figure 4 or
-    5."""
+    """The order of learning, and the controls of order against quality and score."""
     id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
     return [
         *learning.claims(figure, tables.paper, scope, f"figure {figure[3:]}"),
         comparison.claim(id_, tables.pairs, f"{scope}, these generators"),
-        *learning.claims(figure, {"norm-score": tables.by_norm} if tables.by_norm else {}, scope),
+        *learning.claims(figure, tables.by_norm, scope),
     ]
 
 
@@ -121,8 +117,7 @@ def draw(tables: Tables):
     _draw_losses(panels["losses"], tables)
     _draw_times(panels["times"], tables)
     _draw_late(panels["late"], tables)
-    handles = [style.mark(one.label, **one.looks) for one, _ in tables.series.values()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    style.legend(figure, ((one.label, one.looks) for one, _ in tables.series.values()), 3)
     figure.suptitle(tables.student.scope, x=0.01, ha="left")
     return figure
 
@@ -144,11 +139,9 @@ def _draw_losses(axes, tables: Tables) -> None:
     inset.set_title("accuracy", fontsize=style.SMALL, pad=2)
     inset.tick_params(labelsize=6)
     causal = models.about(tables.student.about["description"]).causal
-    axes.set(
-        xlabel="training step",
-        ylabel=f"{'next' if causal else 'masked'}-token test loss (nats per token)",
-        title="(a) loss on each clone",
-    )
+    which = "next" if causal else "masked"
+    axes.set(xlabel="training step", ylabel=f"{which}-token test loss (nats per token)")
+    axes.set_title("(a) loss on each clone")
 
 
 def _paired(tables: Tables) -> list[tuple[learning.Series, pd.DataFrame]]:
@@ -160,17 +153,12 @@ def _paired(tables: Tables) -> list[tuple[learning.Series, pd.DataFrame]]:
 
 
 def _draw_times(axes, tables: Tables) -> None:
-    """A row for each series: a bar from checkpoint to checkpoint."""
     shown = _paired(tables)
     for row, (series, rows) in enumerate(shown):
         ends = rows.loc[rows["panel"] == "between", "x"]
         axes.plot(ends, [row, row], "|-", color=series.looks["color"], linewidth=2.5)
-    axes.set(
-        xlim=(0, None),
-        xlabel="training step",
-        ylabel="order",
-        title=f"(b) saturation: {SATURATION[0]:.0%} of the drop left",
-    )
+    axes.set(xlim=(0, None), xlabel="training step", ylabel="order")
+    axes.set_title(f"(b) saturation: {SATURATION[0]:.0%} of the drop left")
     style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in shown])
 
 
@@ -185,11 +173,8 @@ def _draw_late(axes, tables: Tables) -> None:
         axes.errorbar(place + shifts, mean["y"], mean["y_err"].fillna(0), **looks)
     axes.set_xticks(range(len(shown)), [series.short for series, _ in shown])
     *before, last = map(str, steps)
-    axes.set(
-        xlabel="order of the clone's generator",
-        ylabel="test loss (nats per token)",
-        title=f"(c) losses at steps {', '.join(before)} and {last}",
-    )
+    axes.set(xlabel="order of the clone's generator", ylabel="test loss (nats per token)")
+    axes.set_title(f"(c) losses at steps {', '.join(before)} and {last}")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
@@ -198,16 +183,14 @@ def caption(inputs: Inputs, block: Block) -> str:
 
 
 def panels(block: Block) -> str:
-    """Says what the panels of figures 4 and 5 show."""
-    text = (
+    open_markers = (
+        "Open markers: generators with the test loss of another order, shown beside it in (b) "
+        "and (c).\n\n"
+    )
+    return (
         "**(a)** Test loss on each clone: mean and one standard deviation over runs, markers at "
         "some checkpoints. In the paper losses on low orders stop first and may rise, those on "
         "high orders fall on. Inset: accuracy. **(b)** Checkpoints between which each loss "
         "saturates in all runs. **(c)** Late losses, from left to right.\n\n"
+        f"{open_markers if block.early_stopped or block.wide else ''}"
     )
-    if block.early_stopped or block.wide:
-        text += (
-            "Open markers: generators with the test loss of another order, shown beside it in (b) "
-            "and (c).\n\n"
-        )
-    return text

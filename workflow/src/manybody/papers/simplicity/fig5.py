@@ -12,7 +12,6 @@ class Block(fig4.Block):
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Those of figure 4 for this student."""
     return fig4.claims(tables, "fig5")
 
 

@@ -52,13 +52,11 @@ STATEMENTS = {  # by name: the statement, and what its comparisons must show
 def claims(
     figure: str, compared: Mapping[str, Sequence[Comparison]], scope: str, reference: str = ""
 ) -> list[Claim]:
-    """A claim for each of the `STATEMENTS` whose comparisons are given.
-
-    reference: of the paper that makes these statements.
-    """
-    given = {
-        name: (STATEMENTS[name][0], parts, STATEMENTS[name][1]) for name, parts in compared.items()
-    }
+    """A claim for each of the `STATEMENTS` whose comparisons are given."""
+    given = {}
+    for name, parts in compared.items():
+        statement, rule = STATEMENTS[name]
+        given[name] = statement, parts, rule
     return all_judged(f"simplicity/{figure}", given, scope, reference)
 
 
@@ -72,12 +70,7 @@ class Series(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        student: Evaluated,
-        target: str,
-        looks: dict,
-        note: str = "",
-        rank: bool = False,
+        cls, student: Evaluated, target: str, looks: dict, note: str = "", rank: bool = False
     ) -> "Series":
         document = student.targets[target]
         colour = style.colour(document)
@@ -86,9 +79,7 @@ class Series(NamedTuple):
 
     def curve(self, student: Evaluated, quantity: str = "loss", unit: float = 1.0) -> pd.DataFrame:
         """Rows of each run, y_err over sequences, then of the mean over runs, y_err one sd.
-
-        quantity: loss or accuracy, which is the panel too. unit: of x, in steps.
-        """
+        quantity: loss or accuracy, which is the panel too. unit: of x, in steps."""
         mine = student.curves[student.curves["target"] == self.target]
         runs = mine["seed"], mine["step"], mine[quantity], mine[f"{quantity}_se"]
         found = mine.groupby("step")[quantity].agg(["mean", "std"])
@@ -99,8 +90,8 @@ class Series(NamedTuple):
 
 def ladder(student: Evaluated, block) -> list[Series]:
     """The clones of a block's ladder from low to high order, then original text."""
-    named = [*((name, LADDER) for name in block.ladder), (block.control, CONTROL)]
-    return [Series.of(student, name, looks) for name, looks in named]
+    named = [Series.of(student, name, LADDER) for name in block.ladder]
+    return [*named, Series.of(student, block.control, CONTROL)]
 
 
 def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
@@ -116,34 +107,32 @@ def saturated(student: Evaluated, target: str, share: float = SATURATION[0]) -> 
 
 
 def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Losses of a target, steps x seeds."""
+    """Steps x seeds."""
     mine = curves[curves["target"] == target]
     return mine.pivot(index="step", columns="seed", values="loss").sort_index()
 
 
 def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
-    """Steps, seed by seed, from the saturation of each target of the ladder, low to high order, to
-    that of the next; first and last."""
+    """Steps, seed by seed, from the saturation of each target to the next one's; first and last."""
     names = student.labels
     pairs = list(pairwise(ladder)) + ([(ladder[0], ladder[-1])] if len(ladder) > 2 else [])
     for share in SATURATION:
         times = {target: saturated(student, target, share) for target in ladder}
         for low, high in pairs:
             label = f"steps from saturation on {names[low]} to that on {names[high]}"
+            label += f" ({share:.0%} of the drop left)"
             steps, resolution = later(times[low], times[high])
-            yield over_seeds(
-                f"{label} ({share:.0%} of the drop left)", steps, resolution=resolution
-            )
+            yield over_seeds(label, steps, resolution=resolution)
 
 
 def late_changes(
     student: Evaluated, ladder: Sequence[str], steps: tuple[int, int]
 ) -> Iterator[Comparison]:
-    """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
-    highest goes on falling, and by more than all others; unknown where a step is no checkpoint."""
+    """Late in training the loss of the lowest order rests, that of the highest falls on, by more
+    than all others; unknown where a step is no checkpoint."""
     *others, highest = ladder
-    losses = {name: _losses(student.curves, name).reindex(steps).to_numpy() for name in ladder}
-    change = {name: late - early for name, (early, late) in losses.items()}
+    losses = {name: _losses(student.curves, name).reindex(steps) for name in ladder}
+    change = {name: one.diff().iloc[-1] for name, one in losses.items()}
     curve = _losses(student.curves, ladder[0]).mean(axis=1)
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"
@@ -185,18 +174,15 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
 def similar_losses(
     label: str, student: Evaluated, first: str, second: str, control: str
 ) -> Iterator[Comparison]:
-    """second / first - 1 of two targets' losses at each checkpoint after the plateau.
-
-    Losses are averaged over seeds. Row i of both targets is the same chain, so that errors are over
-    sequences within pairs.
-    """
-    losses, curves = student.losses, student.curves
+    """second / first - 1 of two targets' losses, averaged over seeds, at each checkpoint after the
+    plateau. Row i of both targets is the same chain: errors are over sequences within pairs."""
+    curves = student.curves
     end = plateau_end(_losses(curves, control).mean(axis=1))
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
-        one, two = (tables.select(losses, target, step) for target in (first, second))
-        (loss, _), (other, _) = (
-            tables.ratio(sums["loss_sum"], sums["predictions"]) for sums in (one, two)
+        one, two = (tables.select(student.losses, target, step) for target in (first, second))
+        loss, other = (
+            tables.ratio(part["loss_sum"], part["predictions"])[0] for part in (one, two)
         )
         error = tables.paired_difference(one, two)[1]
         where = f"{label}, step {step}: relative difference"

@@ -40,6 +40,10 @@ class Cell(Part):
     model: refers("models") = key("The student.")
     seeds: list[Seed] = key("Its runs.", min_length=1)
 
+    def clocks(self) -> list[needed.Clock]:
+        named = dict(source=self.source, model=self.model)
+        return [needed.Clock(**named, seed=seed) for seed in self.seeds]
+
 
 class Block(Figure):
     """Times of terms against their order and information, under controls; clones; texts."""
@@ -79,14 +83,7 @@ class Inputs(needed.Inputs):
             controls=block.controls,
         )  # fmt: skip
         clocks = {
-            group: {
-                one.label: [
-                    needed.Clock(source=one.source, model=one.model, seed=seed)
-                    for seed in one.seeds
-                ]
-                for one in cells
-            }
-            for group, cells in groups.items()
+            group: {one.label: one.clocks() for one in cells} for group, cells in groups.items()
         }
         runs, sources, parts = [], {}, {}
         if block.clones:
@@ -112,8 +109,8 @@ class Found(NamedTuple):
     """All that was measured.
 
     times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
-    fit of the ladder at half. chance: of the log-linear form, None where it has nothing to be told
-    from. clones: by name. spectrum: of the students, or None. bounds: of each text.
+    fit of the ladder at half. chance: of the log-linear form, None where nothing tells it. clones:
+    by name. bounds: of each text.
     """
 
     times: pd.DataFrame
@@ -133,7 +130,6 @@ class Found(NamedTuple):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Reads the clocks and losses, and fits."""
     times = read_times(inputs)
     clones = code_clones.read(inputs, block) if inputs.runs else {}
     bounds = {label: text_bounds.read(runs) for label, runs in inputs.text.items()}
@@ -148,9 +144,8 @@ def read_times(inputs: Inputs) -> pd.DataFrame:
         for label, runs in cells.items():
             for run in runs:
                 table = stored.CLOCKS.read(run.file())[0]
-                found = order_times.times(
-                    table, "own_share" if table["gap"].isna().any() else "gap"
-                )
+                share = "own_share" if table["gap"].isna().any() else "gap"
+                found = order_times.times(table, share)
                 nested = found["nested"] & (found["order"] > found["order"].min())
                 parts.append(found.assign(nested=nested, group=group, cell=label, student=run.seed))
     return pd.concat(parts, ignore_index=True)
@@ -163,7 +158,6 @@ def tables_of(
     bounds: Mapping[str, list[text_bounds.Bound]] | None = None,
     bootstraps: int = order_times.BOOTSTRAPS,
 ) -> style.Tables:
-    """The tables of these times."""
     ladder = times[(times["left"] == order_times.HALF) & (times["group"] == "ladder")]
     found = Found(
         times,
@@ -173,7 +167,7 @@ def tables_of(
         spectrum,
         dict(bounds or {}),
     )
-    return style.Tables(style.gathered([*_rows(found)]), found)
+    return style.Tables(style.gathered(_rows(found)), found)
 
 
 def _rows(found: Found) -> Iterator[pd.DataFrame]:
@@ -191,29 +185,29 @@ def _rows(found: Found) -> Iterator[pd.DataFrame]:
     if "information" in beta:
         costs["all laws of the ladder"] = found.ladder.of("order")
         for one in found.laws:
-            yield style.points("c", "laws", one.label, [one.x], [math.exp(one.value)], one.half)
-        x = np.geomspace(min(one.x for one in found.laws), max(one.x for one in found.laws), 2)
+            yield style.points("c", "laws", one.label, one.x, math.exp(one.value), one.half)
+        informed = [one.x for one in found.laws]
+        x = np.geomspace(min(informed), max(informed), 2)
         line = np.exp(beta["order"] - beta["information"] * np.log(x))
         yield style.points("c", "log-linear fit", "all", x, line)
     for one in found.estimates:
         if one.equal or one.what != "order":
             costs[one.name] = one.value, one.error, one.half
     for row, (label, (value, _, half)) in enumerate(costs.items()):
-        yield style.points("b", label, "all", [row], [math.exp(value)], half)
+        yield style.points("b", label, "all", row, math.exp(value), half)
     for name, one in found.clones.items():
         panel = "d, trained" if one.trained else "d"
-        yield style.points(panel, name, "all", [math.exp(one.told)], [math.exp(one.seen)], one.half)
-        yield style.points("kappa", name, "all", [one.kappa], [math.exp(one.seen)])
+        yield style.points(panel, name, "all", math.exp(one.told), math.exp(one.seen), one.half)
+        yield style.points("kappa", name, "all", one.kappa, math.exp(one.seen))
     for label, bounds in found.bounds.items():
         yield from text_bounds.rows(label, bounds)
     for seed in found.spectrum.runs if found.spectrum else []:
         for k in found.spectrum.orders:
             one = found.spectrum.half_time(seed, k)
-            yield style.points("half-times", f"M_{k}", seed, [k + 1], [one.step], one.error)
+            yield style.points("half-times", f"M_{k}", seed, k + 1, one.step, one.error)
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """Claims on the cost of an order, the information that makes up for it, controls and clones."""
     found, later = tables.found, "the log of the ratio of times is above 0"
     counts = found.times.groupby("cell")["student"].nunique()
     fewest = f"{counts.min()} to " if counts.min() < counts.max() else ""
@@ -237,6 +231,11 @@ def claims(tables: style.Tables) -> list[records.Claim]:
         vague = chance > LIKE and any(one.half > code_clones.WIDEST for one in found.laws)
         label, why = f"chance, {degrees} degrees of freedom", "a law's interval is wider" * vague
         linear = [records.above(label, chance, 0.0, LIKE, unusable=why)]
+    covered, clones = code_clones.covered, found.clones.values()
+    predicted = (
+        f"more than {code_clones.COVERED:.0%} lie in their 95 % intervals; of those that are wider "
+        "than a factor of two either way it is not known"
+    )
     given = {
         "equal-information": (
             "At equal information a term of higher order is learned later",
@@ -248,11 +247,7 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             alone,
             later,
         ),
-        "exchange": (
-            EXCHANGE,
-            exchange,
-            "log r* is above log 2",
-        ),
+        "exchange": (EXCHANGE, exchange, "log r* is above log 2"),
         "log-linear": (
             "log t is linear in the order and in the log of the information",
             linear,
@@ -274,18 +269,16 @@ def claims(tables: style.Tables) -> list[records.Claim]:
             parts(records.below, "beside", "alone"),
             "the log of the ratio of times is below 0",
         ),
-        **{
-            f"clones{name}": (
-                f"Times of saturation on {what} follow from the times of terms",
-                code_clones.covered(found.clones.values(), trained),
-                f"more than {code_clones.COVERED:.0%} lie in their 95 % intervals; of those that "
-                "are wider than a factor of two either way it is not known",
-            )
-            for name, what, trained in (
-                ("", "parts of the law", False),
-                ("-trained", "clones of trained generators", True),
-            )
-        },
+        "clones": (
+            "Times of saturation on parts of the law follow from the times of terms",
+            covered(clones, trained=False),
+            predicted,
+        ),
+        "clones-trained": (
+            "Times of saturation on clones of trained generators follow from the times of terms",
+            covered(clones, trained=True),
+            predicted,
+        ),
     }
     given = {name: one for name, one in given.items() if one[1]}
     made = records.all_judged("simplicity/order", given, scope)
@@ -298,7 +291,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Time against order, what an order costs, time against information, clones, and texts."""
     drawn = tables.drawn
     present = {panel[0] for panel in drawn["panel"]}
     shown = [[name for name in row if name in present] for row in ("ab", "cd", "e")]
@@ -322,16 +314,13 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
         return axes.transData + ScaledTranslation(place / 14, 0, axes.figure.dpi_scale_trans)
 
     for place, (cell, colour) in enumerate(zip(cells, LENGTHS, strict=False)):
-        aside = beside(place)
-        line = style.series(drawn, "a, median", cell)
-        axes.plot(line["x"], line["y"], color=colour, label=cell, transform=aside)
-        for series, face in ((cell, colour), (f"{cell}, not reached", "white")):
-            dots = style.series(drawn, "a", series)
-            marker = "^" if face == "white" else "o"
-            look = dict(color=colour, markerfacecolor=face, alpha=0.6, transform=aside)
-            axes.plot(dots["x"], dots["y"], marker, **look)
+        look = dict(color=colour, transform=beside(place))
+        line = style.line(axes, drawn, "a, median", cell, label=cell, **look)
+        style.line(axes, drawn, "a", cell, "o", alpha=0.6, **look)
+        look["markerfacecolor"] = "white"
+        style.line(axes, drawn, "a", f"{cell}, not reached", "^", alpha=0.6, **look)
     halves = drawn[drawn["panel"] == "half-times"]
-    if len(halves):
+    if not halves.empty:
         look = dict(color="0.5", label=r"$M_{k-1}$, half-time", transform=beside(-1))
         axes.plot(halves["x"], halves["y"], "x", **look)
     # Limits by the data, which an axes does not look for behind another transform.
@@ -346,9 +335,9 @@ def _draw_orders(axes, drawn: pd.DataFrame) -> None:
 def _draw_information(axes, drawn: pd.DataFrame) -> None:
     laws = style.series(drawn, "c", "laws")
     style.dots(axes, laws["x"], laws["y"], yerr=style.factors(laws["y"], laws["y_err"]))
-    line = style.series(drawn, "c", "log-linear fit")
-    axes.plot(line["x"], line["y"], color=style.UNBOUNDED, label="log-linear fit")
-    axes.axhline(1, color="0.7", linewidth=0.8, linestyle="--", gid="guide")
+    look = dict(color=style.UNBOUNDED, label="log-linear fit")
+    style.line(axes, drawn, "c", "log-linear fit", **look)
+    axes.axhline(1, **style.EQUAL)
     axes.set(xscale="log", yscale="log", xlabel="information of the pairs over the triples'")
     axes.set(ylabel="time of the triples over the pairs'", title="(c) dashed: equal time")
     style.plain_ticks(axes.xaxis)
@@ -360,7 +349,7 @@ def _draw_costs(axes, drawn: pd.DataFrame) -> None:
     rows = drawn[drawn["panel"] == "b"]
     error = style.factors(rows["y"], rows["y_err"].where(np.isfinite(rows["y_err"])))
     style.dots(axes, rows["y"], rows["x"], xerr=error, color="black")
-    axes.axvline(1, color="0.7", linewidth=0.8, linestyle="--", gid="guide")
+    axes.axvline(1, **style.EQUAL)
     style.name_rows(axes, list(rows["series"]))
     axes.set(xscale="log", xlabel="factor of steps", title="(b) what one order costs")
     style.plain_ticks(axes.xaxis, FACTORS)

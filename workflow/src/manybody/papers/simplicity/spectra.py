@@ -19,18 +19,15 @@ STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that ar
 
 
 def read(keys: Iterable[needed.Spectrum]) -> list[Spectra]:
-    """The spectra of each entry that the keys name, in their order."""
     found: dict[str, dict] = {}
     for key in keys:
         found.setdefault(key.spectrum, {})[key.seed] = tables.SPECTRA.read(key.file())
-    return [Spectra(runs) for runs in found.values()]
+    return list(map(Spectra, found.values()))
 
 
 def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> records.Comparison:
-    """The logarithm of the ratio of two orders' half-times, over runs, which must be above 0.
-
-    All runs are measured in the same contexts, so that the error by these is not averaged out.
-    """
+    """The logarithm of the ratio of two orders' half-times, over runs, which must be above 0. All
+    are measured in the same contexts: the error by these is not averaged out."""
     pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
     logs = [math.log(late.step / early.step) for early, late in pairs]
     error = np.max([spread(late.drawn - early.drawn) for early, late in pairs])
@@ -53,16 +50,15 @@ def named(models: Sequence[Spectra]) -> dict[str, Spectra]:
 def growth(panel: str, name: str, one: Spectra) -> Iterator[pd.DataFrame]:
     """M_k of each run and order along training, its half-time, and suspect checkpoints."""
     for k, seed in itertools.product(one.orders, one.runs):
-        curve = one.curve(seed, "M", k)
+        series, half = f"{name}: M_{k}", one.half_time(seed, k).step
+        curve, doubted = one.curve(seed, "M", k), one.curve(seed, "M", k, suspect=True)
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        half, doubted = one.half_time(seed, k).step, one.curve(seed, "M", k, suspect=True)
-        parts = {"": (curve["step"], curve["value"], curve["se"])}
+        yield style.points(panel, series, seed, curve["step"], curve["value"], curve["se"])
         if math.isfinite(half):
-            parts[", half-time"] = [half], [one.end(seed, "M", k)["value"] / 2]
-        if len(doubted):
-            parts[", suspect"] = doubted["step"], doubted["value"], doubted["se"]
-        for said, columns in parts.items():
-            yield style.points(panel, f"{name}: M_{k}{said}", seed, *columns)
+            height = one.end(seed, "M", k)["value"] / 2
+            yield style.points(panel, f"{series}, half-time", seed, half, height)
+        values = doubted["step"], doubted["value"], doubted["se"]
+        yield style.points(panel, f"{series}, suspect", seed, *values)
 
 
 def half_times(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
@@ -70,7 +66,7 @@ def half_times(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFra
     for name, one in models.items():
         for k, seed in itertools.product(one.orders, one.runs):
             half = one.half_time(seed, k)
-            yield style.points(panel, name, seed, [k], [half.step], half.error)
+            yield style.points(panel, name, seed, k, half.step, half.error)
 
 
 def shares(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
@@ -79,7 +75,7 @@ def shares(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
         for k in one.orders:
             end = one.end(one.first, "M", k)
             said = name if end["state"] == "measured" else f"{name}, upper bound"
-            yield style.points(panel, said, one.first, [k], [end["share"]], end["share_se"])
+            yield style.points(panel, said, one.first, k, end["share"], end["share_se"])
 
 
 def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
@@ -87,8 +83,7 @@ def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame
     for name, one in models.items():
         mine = one.at_end(one.first, "anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
-        if len(mine):
-            yield style.points(panel, name, one.first, mine["order"], mine["value"], mine["se"])
+        yield style.points(panel, name, one.first, mine["order"], mine["value"], mine["se"])
 
 
 def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
@@ -98,7 +93,7 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
             axes.plot(curve["x"], curve["y"], linestyle=line, color=colour, linewidth=1.0)
         for said, marker, face in (("half-time", "o", colour), ("suspect", "s", "white")):
             found = style.series(drawn, panel, f"{name}: M_{k}, {said}")
-            if len(found):
+            if not found.empty:
                 style.dots(axes, found["x"], found["y"], marker=marker, color=colour, mfc=face)
     axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$ (logits$^2$)")
     low, high = axes.get_xlim()
@@ -108,10 +103,8 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
 def draw_rows(
     axes, drawn: pd.DataFrame, panel: str, names: Sequence[str], logs: bool = False
 ) -> None:
-    """A row for each name, and in it a line for each k and run; hollow are upper bounds.
-
-    logs: the errors are those of logarithms.
-    """
+    """A row for each name, and in it a line for each k and run; hollow are upper bounds. logs: the
+    errors are those of logarithms."""
     middle = drawn.loc[drawn["panel"] == panel, "x"].unique().mean()
     for row, name in enumerate(names):
         for series, face in ((name, None), (f"{name}, upper bound", "white")):
@@ -133,8 +126,7 @@ def draw_shares(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -> 
 
 
 def draw_excesses(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -> None:
-    """The loss of logits cut at each order above that of all orders."""
-    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0, gid="guide")
+    axes.axvline(0, **style.GUIDE)
     draw_rows(axes, drawn, panel, names)
     axes.set(xlabel="above that of all orders (nats)", title=f"({panel}) loss of cut logits")
 
@@ -142,12 +134,10 @@ def draw_excesses(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -
 def legend(figure, orders: Sequence[int], cut: str, lines: Iterable[str]) -> None:
     """Colours of orders, also in the panel `cut` of losses, and the lines of models, by name."""
     cut = f"; ({cut}) up to {{}}" if cut else ""
-    handles = [
-        style.mark(f"$M_{k}$: order {k + 1} and above{cut.format(k + 1)}", color=COLOURS[k])
+    marks = [
+        (f"$M_{k}$: order {k + 1} and above{cut.format(k + 1)}", dict(color=COLOURS[k]))
         for k in orders
     ]
-    handles += [
-        style.mark(name, color="0.3", linestyle=line)
-        for name, line in zip(lines, itertools.cycle(LINES), strict=False)
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    for name, line in zip(lines, itertools.cycle(LINES), strict=False):
+        marks.append((name, dict(color="0.3", linestyle=line)))
+    style.legend(figure, marks, 3)

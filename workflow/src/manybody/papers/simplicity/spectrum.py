@@ -5,7 +5,8 @@ choice of contexts.
 """
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -58,13 +59,9 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The rows that are drawn, and the students.
-
-    growing: names of the models whose M_k are drawn along training, by panel. rows: those of the
-    rows of panel c, and of e and f.
-    """
+class Tables(NamedTuple):
+    """The rows that are drawn, the students, and names of models by panel: `growing` of those whose
+    M_k are drawn along training, `rows` of the rows of panel c, and of e and f."""
 
     drawn: pd.DataFrame
     students: list[Spectra]
@@ -73,7 +70,6 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """M_k along training, half-times, and shares and losses by order at the last step."""
     return tables_of(*map(spectra.read, (inputs.generators, inputs.students, inputs.laws)))
 
 
@@ -87,23 +83,20 @@ def tables_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     followed = {name: one for name, one in made.items() if one.followed}
     growing = dict(zip("ab", ([name] for name in taught), strict=False)) | {"d": [*followed]}
     models, timed = made | taught, taught | others | followed
-    parts = [
-        part
-        for panel, names in growing.items()
-        for name in names
-        for part in spectra.growth(panel, name, models[name])
-    ]
+    parts = []
+    for panel, names in growing.items():
+        for name in names:
+            parts += spectra.growth(panel, name, models[name])
     parts += [*spectra.half_times("c", timed), *spectra.shares("e", models)]
     drawn = style.gathered([*parts, *spectra.excesses("f", models)])
     return Tables(drawn, students, growing, {"c": [*timed], "e": [*models]})
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """The sequence of the orders, and what the loss needs."""
     students = tables.students
     pairs, triples = (
-        [part for _, part in answers.cut(students, degree, words)]
-        for degree, words in ((1, "pairs alone"), (2, "orders up to 3"))
+        answers.cut(students, 1, "pairs alone"),
+        answers.cut(students, 2, "orders up to 3"),
     )
     given = {
         "half-times": (
@@ -117,12 +110,12 @@ def claims(tables: Tables) -> list[records.Claim]:
         ),
         "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
-            [replace(part, deviations=records.STRICT) for part in pairs],
+            [replace(part, deviations=records.STRICT) for _, part in pairs],
             "their loss is above that of all orders by three standard errors",
         ),
         "triples": (
             "Orders up to 3 have the loss of all orders",
-            [replace(part, region=(-SAME, SAME)) for part in triples],
+            [replace(part, region=(-SAME, SAME)) for _, part in triples],
             f"their losses differ by less than {SAME} nats per token",
         ),
     }
@@ -131,7 +124,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """M_k along training, their half-times, what each model ends with, and the loss by order."""
     figure, drawn = style.new(2, 5.6), tables.drawn
     (first, second, halves), (third, shares, losses) = figure.subplots(2, 3)
     for axes, letter in ((first, "a"), (second, "b"), (third, "d")):
@@ -143,13 +135,13 @@ def draw(tables: Tables):
             continue
         runs = drawn.loc[drawn["panel"] == letter, "seed"].nunique()
         said = names[0] if len(names) == 1 else "generators"
-        axes.set_title(f"({letter}) {said}, {runs} run{'s' if runs > 1 else ''}")
+        axes.set_title(f"({letter}) {said}, {records.counted(runs, 'run')}")
     spectra.draw_rows(halves, drawn, "c", tables.rows["c"], logs=True)
     halves.set(xscale="log", xlabel="half-time of $M_k$ (steps)", title="(c) half-times")
     style.plain_ticks(halves.xaxis, spectra.STEPS)
     spectra.draw_shares(shares, drawn, "e", tables.rows["e"])
     spectra.draw_excesses(losses, drawn, "f", tables.rows["e"])
-    losses.axvline(SAME, color="0.8", linewidth=0.8, linestyle="--", zorder=0, gid="guide")
+    losses.axvline(SAME, linestyle="--", **style.GUIDE)
     style.name_rows(losses, [""] * len(tables.rows["e"]))
     lines = tables.growing["d"]
     spectra.legend(figure, tables.students[0].orders, "f", lines if len(lines) > 1 else [])

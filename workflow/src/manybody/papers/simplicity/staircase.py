@@ -1,13 +1,13 @@
 """Networks of growing depth on samples of a known Hamiltonian: their runs and reference lines.
 
-Figure 2 and its relatives share it. Losses are nats per token on the validation set, the same for
-networks and reference lines, every position masked in its own copy; times are epochs. (many-body,
-sections 3 and 6)
+Losses are nats per token on the validation set, every position masked in its own copy; times are
+epochs (many-body, sections 3 and 6).
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -66,18 +66,15 @@ class Runs(Block):
     @classmethod
     def of(cls, entry: SeededModel, source: str, config: dict) -> "Runs":
         recipe = config["models"][entry.model]["training"]
+        named = dict(source=source, model=entry.model)
         return cls(
-            runs=[
-                needed.Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds
-            ],
-            moved=needed.Displacements(source=source, model=entry.model),
+            runs=[needed.Trained(**named, seed=seed) for seed in entry.seeds],
+            moved=needed.Displacements(**named),
             recipe=f"{recipe['optimizer']['name'].upper()}, rate {recipe['learning_rate']:g}",
         )
 
 
 class Inputs(needed.Inputs):
-    """Runs, reference lines, held-out sequences and Hamiltonian; the source's entry."""
-
     source: dict
     networks: list[Runs]
     protocols: list[Runs]
@@ -154,25 +151,22 @@ class Trajectory(readings.TrainedRun):
 
     @property
     def spacing(self) -> float:
-        """Mean time between checkpoints."""
         return float(np.ptp(self.curve["epoch"]) / max(len(self.curve) - 1, 1))
 
     def dwell(self, line: float) -> float:
         """Epochs within 0.004 nats of `line`; a checkpoint stands for half the way to its
         neighbours. Not one stretch: at constant rate the loss fluctuates by more than that."""
-        steps = np.diff(self.curve["epoch"].to_numpy(float))
-        weights = (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
-        return float(weights[(self.curve["loss"] - line).abs().to_numpy() <= ON_LINE].sum())
+        steps = np.diff(self.curve["epoch"], prepend=self.curve["epoch"].iloc[0])
+        weights = (np.append(steps[1:], 0.0) + steps) / 2
+        return float(weights[(self.curve["loss"] - line).abs() <= ON_LINE].sum())
 
     def escapes(self) -> pd.Series:
-        """The first checkpoint at which each layer has moved (mean square displacement > 0.1);
-        infinite if it has not."""
+        """The first checkpoint at which each layer has moved; infinite if it has not."""
         moved = self.displacement > MOVED
         return moved.idxmax().where(moved.any(), math.inf).astype(float)
 
 
-@dataclass
-class Group:
+class Group(NamedTuple):
     """Runs of one network by one recipe, by seed; the seed shown."""
 
     model: str
@@ -182,8 +176,7 @@ class Group:
     chosen: int
 
 
-@dataclass
-class Staircase:
+class Staircase(NamedTuple):
     """One source: its lines, its networks by depth and the other recipes of the deepest.
 
     shares: f_1 to f_k of its Hamiltonian. predictions: of how many tokens held-out losses are the
@@ -213,7 +206,6 @@ class Staircase:
 
 
 def read(inputs: Inputs) -> Staircase:
-    """All that a staircase shows, from the files of its inputs."""
     from manybody.io.sequences import Sequences
 
     held_out = Sequences.open(inputs.held_out.file())
@@ -249,7 +241,7 @@ def _group(given: Runs, base: str = "") -> Group:
     layers = about["description"]["layers"]
     model = given.runs[0].model
     own = model.removeprefix(base).strip("-_.") if base else ""
-    label = f"n = {layers}{', ' if own else ''}{own}"
+    label = f"n = {layers}, {own}" if own else f"n = {layers}"
     return Group(model, label, layers, runs, readings.chosen(runs))
 
 
@@ -265,11 +257,9 @@ Statement = tuple[str, Callable[[Staircase], Iterable[records.Comparison]], str,
 
 @dataclass(frozen=True)
 class Closed(records.Comparison):
-    """The median over runs of the share of the last gap that each has closed, `each`.
-
-    Its interval is exact, from one run's share to another's: it lies above a threshold where the
-    interval of the share of runs above that threshold lies above one half, and so below.
-    """
+    """The median over runs of the share of the last gap that each has closed, `each`. Its interval,
+    from one run's share to another's, is exact: it lies above a threshold where that of the share
+    of runs above the threshold lies above one half, and so below."""
 
     each: tuple[float, ...] = ()
     deviations: float = EXACT
@@ -288,33 +278,27 @@ class Closed(records.Comparison):
 
 
 def closed(group: Group, lines: Lines) -> Closed:
-    """The share of the last gap that the runs of a group have closed."""
     each = tuple(lines.fraction(run.end) for run in group.runs.values())
     done = ", ".join(f"{sum(one >= least for one in each)} close {least:.0%}" for least in CLOSED)
-    return Closed(
-        f"{group.label}: share of the gap closed, median (of {len(each)} runs {done})",
-        float(np.median(each)),
-        region=(CLOSED[-1], math.inf),
-        unusable="the lines leave no gap" if math.isnan(each[0]) else "",
-        each=each,
-    )
+    label = f"{group.label}: share of the gap closed, median (of {len(each)} runs {done})"
+    unusable = "the lines leave no gap" if math.isnan(each[0]) else ""
+    given = dict(region=(CLOSED[-1], math.inf), unusable=unusable, each=each)
+    return Closed(label, float(np.median(each)), **given)
 
 
 def claims_of(
     figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
 ) -> list[records.Claim]:
     """Records of statements about all sources; not run where losses are not of the same tokens."""
-    scope = "; ".join(one.scope for one in sources)
-    mixed = next((one for one in sources if len(one.predictions) > 1), None)
+    mixed = [one for one in sources if len(one.predictions) > 1]
+    reason = ""
     if mixed:
-        tested = " and ".join(map(str, mixed.predictions))
-        reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-        return [
-            records.not_run(f"simplicity/{figure}/{name}", text, reason, scope, reference)
-            for name, (text, _, _, reference) in statements.items()
-        ]
+        tested = " and ".join(map(str, mixed[0].predictions))
+        reason = f"runs and lines of {mixed[0].name} are tested on {tested} held-out tokens"
     given = {
-        name: (text, [part for source in sources for part in compare(source)], rule, reference)
+        name: (text, reason or chain.from_iterable(map(compare, sources)), rule, reference)
         for name, (text, compare, rule, reference) in statements.items()
     }
-    return records.all_judged(f"simplicity/{figure}", given, scope)
+    return records.all_judged(
+        f"simplicity/{figure}", given, "; ".join(one.scope for one in sources)
+    )

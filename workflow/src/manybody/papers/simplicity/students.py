@@ -1,6 +1,6 @@
 """Students, generators and chains as figures read them: blocks, keys, losses and traces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, Self
@@ -33,7 +33,7 @@ class StudentBlock(Block):
     @property
     def of_generators(self) -> list[str]:
         wide = getattr(self, "wide_generator", None)
-        return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
+        return getattr(self, "generators", []) + ([wide] if wide else [])
 
 
 class StudentInputs(needed.Inputs):
@@ -58,41 +58,38 @@ class StudentInputs(needed.Inputs):
         source = config["sources"][evaluation["source"]]
         shown = [str(name) for _, name, _ in nested("", block) if isinstance(name, Reference)]
         targets = (evaluation["targets"].get(name, {}) for name in shown)
-        clone = next((target for target in targets if "clone" in target), None)
+        clones = (config["clones"][one["clone"]] | one for one in targets if "clone" in one)
         return cls(
             runs=runs,
             generators=generators,
-            clones=needed.clones_of([*runs, *generators], *(getattr(block, "chains", None) or [])),
+            clones=needed.clones_of([*runs, *generators], *getattr(block, "chains", [])),
             model=config["models"][evaluation["model"]],
             source=source,
             corpus=source.get("corpus", evaluation["source"]),
-            chains={**config["clones"][clone["clone"]], **clone} if clone else {},
+            chains=next(clones, {}),
             **others,
         )
 
     def made(self) -> str:
         """Sentences of captions: how the student was trained, and how clones were drawn."""
-        count, recipe = len(self.runs), self.model.get("training") or {}
-        text = (
-            f"{models.about(self.model).label} on {needed.sized(self.corpus, self.source)}, "
-            f"{count} run{'s' if count > 1 else ''}"
-        )
+        recipe, source = self.model.get("training") or {}, needed.sized(self.corpus, self.source)
+        runs = records.counted(len(self.runs), "run")
+        text = f"{models.about(self.model).label} on {source}, {runs}"
         if "batch" in recipe:
-            text += f" of {recipe['steps']} steps at batch {recipe['batch']}"
+            text += " of {steps} steps at batch {batch}".format(**recipe)
         if self.chains:
-            text += (
-                f". Clones: {self.chains['chains']} chains, {self.chains['sweep']} sweeps, "
-                f"{self.chains['energy']} score"
+            text += ". Clones: {chains} chains, {sweep} sweeps, {energy} score".format(
+                **self.chains
             )
         return f"{text}."
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """A trained model and its losses on the targets of one evaluation.
+    """A trained model and its losses on the targets of one evaluation (`tables.read_losses`).
 
-    about and history: of its run, the first one where there are several seeds. losses: as of
-    `tables.read_losses`. targets: what is behind each target (`tables.read_targets`).
+    about and history: of its run, the first one where there are several seeds. targets: what is
+    behind each target (`tables.read_targets`).
     """
 
     about: dict
@@ -107,7 +104,6 @@ class Evaluated:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """The name of each target in words."""
         return {name: labels.target(document) for name, document in self.targets.items()}
 
     @property
@@ -119,8 +115,7 @@ class Evaluated:
 def read_evaluated(
     runs: Sequence[needed.Tested], clones: Sequence[needed.Clone], **named: str
 ) -> list[Evaluated]:
-    """Each run of evaluations on its own; clones: at least those that they are tested on. `corpus`
-    is for the scope of their claims."""
+    """Each run of evaluations on its own. named: `corpus`, for the scope of their claims."""
     paths, found = {one.clone: one.file() for one in clones}, []
     for run in runs:
         about, history = tables.read_run(run.file("runs"))
@@ -177,7 +172,7 @@ class Chains(NamedTuple):
 
 def agreement(
     text: Chains, noise: Chains, losses: Sequence[pd.DataFrame], sweep: int
-) -> list[records.Comparison]:
+) -> Iterator[records.Comparison]:
     """Scores and their generator's losses of chains from noise, less those of chains from text.
 
     losses: of chains from text and from noise, as `tables.select` gives them. No difference is
@@ -186,12 +181,7 @@ def agreement(
     count = min(one.about["chains"] for one in (text, noise))
     own = [tables.ratio(sums["loss_sum"], sums["predictions"]) for sums in losses]
     found = chains.agreement((text.trace, noise.trace), own, sweep, count)
-    return [
-        records.near(
-            f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text",
-            *(value, error, 0.0),
-            intervals.margin(error, count),
-            deviations=0.0,  # the margin is the region's
-        )
-        for name, (value, error) in (("score", found.score), ("loss of the generator", found.loss))
-    ]
+    for name, (value, error) in (("score", found.score), ("loss of the generator", found.loss)):
+        label = f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text"
+        margin = intervals.margin(error, count)
+        yield records.near(label, value, error, 0.0, margin, deviations=0.0)  # the region has it

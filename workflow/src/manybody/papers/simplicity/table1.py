@@ -27,8 +27,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """The clones, the tokenizer of a text, and the entries of the first clone and its source."""
-
     clones: list[needed.Clone]
     tokenizer: needed.Tokenizer | None
     entry: dict
@@ -48,8 +46,8 @@ class Inputs(needed.Inputs):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """The start of each chain, then each clone's state after `sweep` sweeps, which is what is found
-    beside. Raises `ValueError` where the clones do not have the passages."""
+    """The start of each chain, then each clone's state after `sweep` sweeps. Raises `ValueError`
+    where the clones do not have the passages."""
     clones = [Manifest.read(one.file(), "clones") for one in inputs.clones]
     if inputs.tokenizer:
         from manybody.data.tokenizer import load
@@ -72,15 +70,9 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """The claim that only a reader can judge."""
-    return [
-        records.not_run(
-            "simplicity/table1/fluency",
-            "Passages become more fluent from low to high order",
-            "a reader has to judge it",
-            reference="table 1",
-        )
-    ]
+    statement = "Passages become more fluent from low to high order"
+    given = {"fluency": (statement, "a reader has to judge it", "", "table 1")}
+    return records.all_judged("simplicity/table1", given, "")
 
 
 @style.in_house_style
@@ -89,9 +81,9 @@ def draw(tables: style.Tables):
     count = len(tables.drawn) // int((tables.drawn["series"] == START).sum())
     texts = tables.drawn["text"].str.replace("\n", " ⏎ ").to_numpy().reshape(-1, count)
     width = LINE // count
+    wrap = textwrap.TextWrapper(width - 2).wrap
     rows = [
-        [textwrap.wrap(text.strip(), width - 2) for text in row]
-        for row in [tables.drawn["series"][:count], *texts]
+        [wrap(text.strip()) for text in row] for row in [tables.drawn["series"][:count], *texts]
     ]
     heights = [0.6 + max(map(len, row)) for row in rows]
     figure = style.new(2, 0.3 + HEIGHT * sum(heights))
@@ -99,15 +91,13 @@ def draw(tables: style.Tables):
     axes.set_axis_off()
     axes.set(xlim=(0, count), ylim=(sum(heights), 0))
     axes.set_title(f"the same passages after {tables.found} sweeps of each generator")
-    top, looks = 0.0, dict(va="top", parse_math=False, linespacing=1.25, in_layout=False)
-    named = dict(weight="bold", size=style.SMALL)
-    read = dict(family="DejaVu Sans Mono", size=style.SMALL)
-    for number, (row, height) in enumerate(zip(rows, heights, strict=True)):
+    top, font = 0.0, {"weight": "bold"}
+    looks = dict(va="top", parse_math=False, linespacing=1.25, in_layout=False, size=style.SMALL)
+    for row, height in zip(rows, heights, strict=True):
         for column, lines in enumerate(row):
-            text = read if number else named
-            axes.text(column, top + 0.3, "\n".join(lines), **looks, **text)
-        axes.axhline(top, color="0.8", linewidth=0.8, gid="guide")
-        top += height
+            axes.text(column, top + 0.3, "\n".join(lines), **looks, **font)
+        axes.axhline(top, **style.GUIDE)
+        top, font = top + height, {"family": "DejaVu Sans Mono"}
     return figure
 
 

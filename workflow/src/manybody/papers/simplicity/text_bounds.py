@@ -1,8 +1,5 @@
-"""Test losses of generators of bounded order, which bound the best losses of these orders on a text
-from above: how much could interactions of more than two tokens tell of it?
-
-A bound counts where the two widest generators of its order agree.
-"""
+"""How much could interactions of more than two tokens tell of a text? Test losses of generators of
+bounded order bound the best losses of these orders from above, where the two widest ones agree."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
@@ -51,14 +48,15 @@ class Generators(Block):
 
 def _test(targets: Mapping) -> str | None:
     """The name of the target that is the test split of the source itself."""
-    plain = {name: of if isinstance(of, dict) else vars(of) for name, of in targets.items()}
-    own = (name for name, of in plain.items() if of.get("split") == "test" and not of.get("source"))
-    return next(own, None)
+    for name, target in targets.items():
+        plain = target if isinstance(target, dict) else vars(target)
+        if plain.get("split") == "test" and not plain.get("source"):
+            return name
+    return None
 
 
 class Bound(NamedTuple):
-    """Sums of the test losses of the generators of one order by sequence, as of `tables.select`,
-    from narrow to wide."""
+    """The generators of one order, from narrow to wide: sums of their test losses by sequence."""
 
     order: int
     sums: list[pd.DataFrame]
@@ -70,7 +68,6 @@ class Bound(NamedTuple):
 
     @property
     def least(self) -> pd.DataFrame:
-        """The sums of the lowest loss."""
         return min(self.sums, key=lambda one: one["loss_sum"].sum())
 
     @property
@@ -83,21 +80,20 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
     """The bounds of each order, of the last checkpoints."""
     found = []
     for of_order in runs:
-        sums = [
-            stored.select(stored.read_losses({run.seed: run.file("losses")}), _test(run.targets))
-            for run in of_order
-        ]
+        losses = [stored.read_losses({run.seed: run.file("losses")}) for run in of_order]
+        sums = list(map(stored.select, losses, [_test(run.targets) for run in of_order]))
         about = Manifest.read(of_order[-1].file("runs"), "model").about
         found.append(Bound(models.about(about["description"]).order, sums))
     return found
 
 
 def claims(bounds: Mapping[str, Sequence[Bound]]) -> list[records.Claim]:
-    """The claim that more than pairs fits the texts better."""
+    if not bounds:
+        return []
     statement = "Generators of order above two fit a text little better than those of order two"
     scope = "one run of each generator; errors over test sequences"
-    parts = [gain(label, one) for label, one in bounds.items()]
-    return [records.judged("simplicity/order/text", statement, parts, scope, RULE)] if parts else []
+    parts = [gain(*one) for one in bounds.items()]
+    return [records.judged("simplicity/order/text", statement, parts, scope, RULE)]
 
 
 def gain(label: str, bounds: Sequence[Bound]) -> records.Comparison:
@@ -113,12 +109,11 @@ def gain(label: str, bounds: Sequence[Bound]) -> records.Comparison:
 
 
 def rows(label: str, bounds: Sequence[Bound]) -> Iterator[pd.DataFrame]:
-    """Rows of panel e."""
     for one in bounds:
         for place, (loss, error) in enumerate(reversed(one.losses)):
             series = label + NARROWER * (place > 0)
             half = margin(error, len(one.least))
-            yield style.points("e", series, place, [one.order], [loss], half)
+            yield style.points("e", series, place, one.order, loss, half)
 
 
 def draw(axes, drawn: pd.DataFrame) -> None:

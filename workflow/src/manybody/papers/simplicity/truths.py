@@ -1,8 +1,7 @@
 """Students of known distributions: losses on cuts with exact lines, times, half-times.
 
-A series is a list of sets of sequences that hold more and more of a distribution: cuts at a growing
-order or trees filtered at a falling level, and the distribution itself last. Its step k = 1, 2, ...
-is compared with M_k, which sees the orders above k.
+A series is a list of sets of sequences that hold more and more of a distribution, which is the last
+one. Its step k = 1, 2, ... is compared with M_k, which sees the orders above k.
 
 In the table panels a, b, ... are curves (y_err: over sequences) and lines `exact` and `own`; then
 a panel of each student's times: x is k, y a step, y_err the standard error of log(y).
@@ -121,9 +120,8 @@ class Inputs(needed.Inputs):
             )
             for one, entry in zip(block.students, entries, strict=True)
         ]
-        return cls(
-            students=found, clones=needed.clones_of([run for one in found for run in one.runs])
-        )
+        runs = [run for one in found for run in one.runs]
+        return cls(students=found, clones=needed.clones_of(runs))
 
 
 class Step(NamedTuple):
@@ -151,10 +149,8 @@ class Step(NamedTuple):
 
 
 class Student(NamedTuple):
-    """Its name, the steps of each series from low to high, and the spectra of its runs.
-
-    orders: the k = 1, 2, ... of the M_k that steps are compared with.
-    """
+    """Its name; the steps of each series, from low to high; the k of the M_k that they are compared
+    with; the spectra of its runs."""
 
     name: str
     series: dict[str, list[Step]]
@@ -165,26 +161,22 @@ class Student(NamedTuple):
 def student_of(
     losses: pd.DataFrame, truth: pd.DataFrame, distributions: dict, spectrum: Spectra, part
 ) -> Student:
-    """A student of a block `KnownTruth`.
-
-    losses: of an evaluation. truth, distributions: as `measure.truths` makes them.
-    """
+    """A student of a block `KnownTruth`. losses: of an evaluation. truth, distributions: as
+    `measure.truths` makes them."""
     series = {
-        one.label: [_step(name, losses, truth, distributions) for name in one.targets]
+        one.label: [_step(name, losses, truth, distributions[name]) for name in one.targets]
         for one in part.exact
     }
     name = f"{models.about(spectrum.about['description']).label} on {spectrum.about['source']}"
     return Student(name, series, range(1, len(part.exact[0].targets) + 1), spectrum)
 
 
-def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
+def _step(name: str, losses, truth: pd.DataFrame, distribution: dict) -> Step:
     mine, true = losses[losses["target"] == name], truth[truth["series"] == name]
     exact = true[true["quantity"] == "truth"].set_index("x")["y"].sort_index()
     own = true.loc[true["quantity"] == "own", "y"]
-    last = mine[mine["step"] == mine["step"].max()]
-    each = last.assign(loss=last["loss_sum"] / last["predictions"]).pivot(
-        index="sequence", columns="seed", values="loss"
-    )
+    last = mine[mine["step"] == mine["step"].max()].set_index(["sequence", "seed"])
+    each = (last["loss_sum"] / last["predictions"]).unstack()
     if not np.array_equal(each.index, exact.index):
         raise ValueError(
             f"target {name}: the student has losses of {len(each)} sequences, the truth of "
@@ -192,7 +184,7 @@ def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
         )
     differences = each.sub(exact.to_numpy(), axis=0)
     return Step(
-        _label(distributions[name]),
+        _label(distribution),
         stored.learning_curves(mine),
         float(exact.mean()),
         float(own.iloc[0]) if len(own) else math.nan,
@@ -219,22 +211,21 @@ def curves(panel: str, steps: list[Step]) -> Iterator[pd.DataFrame]:
             # Of the whole distribution both are the same.
             same = said == "own" and math.isclose(step.own, step.exact, abs_tol=1e-9)
             if math.isfinite(height) and not same:
-                yield style.points(panel, f"{step.label}, {said}", said, [math.nan], [height])
+                yield style.points(panel, f"{step.label}, {said}", said, math.nan, height)
 
 
 def times(panel: str, student: Student) -> Iterator[pd.DataFrame]:
     """By k half-times of M_k and times of step k of each series, errors of the logarithms."""
     for k in student.orders:
         step, error = student.spectrum.mean_half_time(k)
-        yield style.points(panel, HALVES, "mean", [k], [step], error)
+        yield style.points(panel, HALVES, "mean", k, step, error)
     for label, steps in student.series.items():
         for k, step in enumerate(steps[:SHOWN], 1):
             log, error = step.time()
-            yield style.points(panel, label, "mean", [k], [math.exp(log)], error)
+            yield style.points(panel, label, "mean", k, math.exp(log), error)
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Losses, exact losses, times and half-times of all students."""
     found = []
     for given, part in zip(inputs.students, block.students, strict=True):
         truth, about = stored.THEORY.read(given.exact.file())
@@ -245,8 +236,7 @@ def tables(inputs: Inputs, block: Block) -> style.Tables:
 
 
 def tables_of(found: list[Student]) -> style.Tables:
-    """The tables of these students, which are what was found; of equal ones on one source the
-    later have a number."""
+    """The tables of these students; of equal ones on one source the later have a number."""
     names = [student.name for student in found]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -271,19 +261,13 @@ def ends(label: str, steps: list[Step]) -> Iterator[records.Comparison]:
 
 def later(label: str, early: Step, late: Step) -> list[records.Comparison]:
     """Differences of log t, of a higher step less a lower one, by both definitions: above 0.
-
-    Checkpoints farther apart than `RESOLVED` add their distance to the interval.
-    """
+    Checkpoints farther apart than `RESOLVED` add their distance to the interval."""
     label = f"{label}: log of the time of {late.label} over that of {early.label}"
     widths = [np.max([one.width for one in step.logs.values()]) for step in (late, early)]
     slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
     return [
         comparison.difference(
-            f"{label}, {share:.0%} left",
-            late.logs[share],
-            early.logs[share],
-            (0.0, math.inf),
-            slack,
+            f"{label}, {share:.0%} left", late.logs[share], early.logs[share], 0.0, slack
         )
         for share in SATURATION
     ]
@@ -305,12 +289,10 @@ def _sign(parts: list[records.Comparison]) -> int:
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:
-    """Ends, then order in time by each series and by M_k, then what agrees with what."""
     return [claim for student in tables.found for claim in _claims(student)]
 
 
 def _claims(student: Student) -> list[records.Claim]:
-    # Neighbouring steps, and the first with the last.
     orders = student.orders
     pairs = sorted({*itertools.pairwise(orders), (orders[0], orders[-1])})
     halves = [spectra.half_time_ratio(student.spectrum, *pair) for pair in pairs]
@@ -361,21 +343,16 @@ def draw(tables: style.Tables):
         for axes, series in zip(panels, student.series.items(), strict=True):
             _draw_losses(axes, tables.drawn, next(letters), *series)
         panels[0].set_ylabel("loss (nats per token)")
-    for axes, student in zip(last.subplots(1, len(found), squeeze=False)[0], found, strict=True):
-        letter = next(letters)
+    panels = last.subplots(1, len(found), squeeze=False)[0]
+    for axes, letter, student in zip(panels, letters, found, strict=False):
         spectra.draw_rows(axes, tables.drawn, letter, [HALVES, *student.series], logs=True)
         axes.set(xscale="log", xlabel="training step", title=f"({letter}) times, {student.name}")
         style.plain_ticks(axes.xaxis, spectra.STEPS)
-    count = max(len(student.orders) for student in found)
-    handles = [
-        style.mark(f"set {k}, $M_{k}$", color=spectra.COLOURS[k])
-        for k in range(1, 1 + min(count, SHOWN))
-    ]
-    handles += [
-        style.mark(f"exact, {said}", color="0.3", linestyle=line, linewidth=0.9)
-        for said, line in (("whole distribution", "--"), ("the set's own", ":"))
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    most = max((student.orders for student in found), key=len)
+    marks = [(f"set {k}, $M_{k}$", dict(color=spectra.COLOURS[k])) for k in most[:SHOWN]]
+    for said, line in (("whole distribution", "--"), ("the set's own", ":")):
+        marks.append((f"exact, {said}", dict(color="0.3", linestyle=line, linewidth=0.9)))
+    style.legend(figure, marks)
     return figure
 
 

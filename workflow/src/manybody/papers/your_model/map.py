@@ -1,9 +1,10 @@
-"""Influences of the tokens of a passage on each other, and the part that pairs alone make.
+"""Influences of the tokens of a passage on each other.
 
-The table has M_1 (panel a) and the share of it that pairs make (b): a series a target, by source.
+The table has M_1 (a) and the share of it that pairs alone make (b): a series a target, by source.
 """
 
-from dataclasses import dataclass
+import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,21 +37,16 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """The spectrum of the first run, and its entry."""
-
     spectrum: needed.Spectrum
     entry: dict
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        entry = config["spectra"][block.spectrum]
-        return cls(
-            spectrum=needed.Spectrum(spectrum=block.spectrum, seed=entry["seeds"][0]), entry=entry
-        )
+        first, *_ = needed.spectra_of([block.spectrum], config)
+        return cls(spectrum=first, entry=config["spectra"][block.spectrum])
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """The rows that are drawn; the words of the passage; M_1, and the share of it that pairs make
     where a source acts enough, (L, L), by target and source; the targets that are shown."""
 
@@ -62,24 +58,21 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Influences on the tokens of a passage."""
     return tables_of(*spectra.read([inputs.spectrum]))
 
 
 def tables_of(one: Spectra) -> Tables:
-    """The tables of one model's spectra."""
     words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
     # Nothing acts on a target that no exchange of tokens changes.
     strong = (every > 0) & (every >= WEAK * np.nansum(every, axis=1, keepdims=True))
     share = np.divide(pairs, every, out=np.full_like(every, np.nan), where=strong).clip(0, 1)
     asked = _asked(every)
-    drawn = [
-        style.points(panel, f"on token {target}", 0, sources, values[target, sources])
-        for panel, values in (("a", every), ("b", share))
-        for target in asked
-        for sources in [np.flatnonzero(np.isfinite(values[target]))]
-    ]
+    drawn = []
+    for (panel, values), target in itertools.product((("a", every), ("b", share)), asked):
+        sources = np.flatnonzero(np.isfinite(values[target]))
+        given = f"on token {target}", 0, sources, values[target, sources]
+        drawn.append(style.points(panel, *given))
     # The targets on which the others act most, in the order of the text.
     order = np.argsort(-np.nansum(every[asked], axis=1), kind="stable")
     return Tables(style.gathered(drawn), words, every, share, sorted(asked[order[:SHOWN]]))
@@ -91,7 +84,6 @@ def _asked(values: np.ndarray) -> np.ndarray:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """No paper says anything of these models."""
     return []
 
 
@@ -120,10 +112,11 @@ def _draw_map(axes, values: np.ndarray, tables: Tables, **looks) -> None:
     drawn = axes.imshow(values[rows], aspect="auto", interpolation="none", **looks)
     axes.figure.colorbar(drawn, ax=axes).outline.set_linewidth(0)
     few = len(words) <= NAMED
+    names = np.array(words if few else range(len(words)))
     columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
     ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
-    axes.set_xticks(columns, [words[j] if few else str(j) for j in columns], rotation=90)
-    axes.set_yticks(ticks, [words[rows[t]] if few else str(rows[t]) for t in ticks])
+    axes.set_xticks(columns, names[columns])
+    axes.set_yticks(ticks, names[rows[ticks]])
     axes.tick_params(labelsize=6, length=2)
     axes.tick_params(axis="x", labelrotation=90 if few else 0)
     axes.spines[:].set_visible(False)
@@ -132,13 +125,11 @@ def _draw_map(axes, values: np.ndarray, tables: Tables, **looks) -> None:
 
 def _lines(words: list[str]) -> list[list[int]]:
     """The numbers of the tokens in each line."""
-    lines, width = [[]], 0
+    lines = [[]]
     for number, word in enumerate(words):
-        if lines[-1] and width + len(word) > LINE:
+        if lines[-1] and sum(len(words[one]) for one in lines[-1]) + len(word) > LINE:
             lines.append([])
-            width = 0
         lines[-1].append(number)
-        width += len(word)
     return lines
 
 
@@ -150,11 +141,8 @@ def _draw_passage(axes, tables: Tables) -> None:
     words, shown, every = tables.words, tables.shown, tables.every
     lines = _lines(words)
     axes.set_axis_off()
-    axes.set(
-        xlim=(0, LINE),
-        ylim=((1 + len(lines)) * len(shown), -0.2),
-        title="(c) what acts on the token in the frame",
-    )
+    axes.set(xlim=(0, LINE), ylim=((1 + len(lines)) * len(shown), -0.2))
+    axes.set_title("(c) what acts on the token in the frame")
     looks = dict(family="DejaVu Sans Mono", size=6, va="center", parse_math=False, in_layout=False)
     for place, target in enumerate(shown):
         influence = np.nan_to_num(every[target])

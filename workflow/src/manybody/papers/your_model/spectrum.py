@@ -1,7 +1,7 @@
 """Orders of interaction that a model uses along its checkpoints, and how far they reach."""
 
 import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,8 +23,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """The spectra, the first one's entry, and its source."""
-
     spectra: list[needed.Spectrum]
     entry: dict
     source: dict
@@ -36,8 +34,7 @@ class Inputs(needed.Inputs):
         return cls(spectra=needed.spectra_of(block.spectra, config), entry=entry, source=source)
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """The rows that are drawn; the models by name; the letter of each panel that there is: growth
     along the checkpoints, shares, reach, losses."""
 
@@ -47,7 +44,6 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """M_k along the checkpoints, if there are several; at the last one shares, reach and loss."""
     return tables_of(spectra.read(inputs.spectra))
 
 
@@ -56,7 +52,7 @@ def tables_of(found: list[Spectra]) -> Tables:
     growing = {name: one for name, one in models.items() if one.followed}
     cut = any(len(one.at_end(one.first, "anchored excess")) for one in found)
     there = {"growth": growing, "shares": True, "reach": True, "losses": cut}
-    panels = dict(zip((kind for kind in there if there[kind]), PANELS, strict=False))
+    panels = dict(zip(filter(there.get, there), PANELS, strict=False))
     parts = []
     for name, one in growing.items():
         parts += spectra.growth(panels["growth"], name, one)
@@ -72,7 +68,6 @@ def tables_of(found: list[Spectra]) -> Tables:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Claims on bounds and on which order grows first: no paper says anything of the models."""
     models = [*tables.models.values()]
     given = {
         "half-times": (
@@ -91,7 +86,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Up to four panels: growth, shares, reach, losses."""
     drawn, panels, models = tables.drawn, tables.panels, tables.models
     rows = -(-len(panels) // 2)
     figure = style.new(2, 0.6 + 2.4 * rows)
@@ -111,15 +105,15 @@ def draw(tables: Tables):
                 axes.set_title(f"({panel}) how far it reaches, last step")
     for axes in places[len(panels) :]:
         axes.axis("off")
-    (first, *others) = models.values()
+    first, *others = models.values()
     spectra.legend(figure, first.orders, panels.get("losses", ""), lines if others else [])
     return figure
 
 
 def _draw_reach(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
     for k, colour in spectra.COLOURS.items():
-        found = style.series(drawn, panel, f"{name}: M_{k}")
-        axes.plot(found["x"], found["y"], linestyle=line, color=colour, linewidth=1.0)
+        looks = dict(linestyle=line, color=colour, linewidth=1.0)
+        style.line(axes, drawn, panel, f"{name}: M_{k}", **looks)
     axes.set(xscale="log", yscale="log", xlabel="distance, first to last", ylabel="share of $M_k$")
 
 
