@@ -172,10 +172,10 @@ def generator_colour(description: dict) -> str:
 
 
 def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
-    """Rows of what is drawn: points (x, y) of one series; one value a column, or one a row."""
-    numbers = (np.asarray(values, float) for values in (x, y, errors))
-    x, y, errors = np.broadcast_arrays(*np.atleast_1d(*numbers))
+    """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
+    x, y = np.atleast_1d(np.asarray(x, float), np.asarray(y, float))
     seeds = np.broadcast_to(seed, x.shape).astype(str)
+    errors = np.broadcast_to(np.asarray(errors, float), x.shape)
     return pd.DataFrame(dict(panel=panel, series=series, seed=seeds, x=x, y=y, y_err=errors))
 
 
