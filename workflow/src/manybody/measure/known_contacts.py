@@ -26,9 +26,8 @@ from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
 LIKELY = 0.5  # probability from which a predicted pair counts as a contact
-CASP = re.compile(
-    r"((?i:PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|TER|END|ENDMDL))\b.*|[A-Za-z-]+"
-)
+# Lines of CASP's RR that list no pair: of a key, or of the sequence
+CASP = r"(?i:PFRMAT|TARGET|AUTHOR|REMARK|METHOD|RMODE|MODEL|TER|END|ENDMDL)\b.*|([A-Za-z-]+)"
 # Columns of a list of pairs, by how its lines look: i and j are sites, d a distance, p a
 # probability. A base is in files of RNA (bpseq, ct), where j is 0 if it is not paired.
 LAYOUTS = {
@@ -60,8 +59,9 @@ WIDTHS = (
     "2 columns (i, j) or 3 (i, j, distance), 5 of CASP's RR (i j 0 8 p), or a first line of names "
     "with i, j and d or p, and numbers with a decimal point"
 )
+ANYTHING = [*"-.X?*"]  # what a letter of a list may be where the record has another one
 CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary structure
-BRACKETS = re.compile(r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*")
+BRACKETS = r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*"
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 OTHER_ENDINGS = (".gro", ".pqr", ".mol2", ".sdf", ".xyz", ".bcif", ".mmtf")
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
@@ -92,11 +92,16 @@ BACKBONE = {
     "nucleic": ({"C4'", "C1'"}, {"C4'", "C1'", "P", "O3'"}),
 }
 ANY = {"protein": "X", "nucleic": "N"}
-# Columns of _atom_site in mmCIF, and those that stand in for them; programs leave many out.
+# In a line of PDB: record, atom, location, residue, chain, number, place, occupancy, element
+PDB = re.compile(
+    "(ATOM  |HETATM).{6}(.{4})(.)(.{3}).(.)(.{5}).{3}(.{8})(.{8})(.{8})(.{6}).{16}(..)"
+)
+# Columns of _atom_site in mmCIF in lower case, and those that stand in for them; programs leave
+# many out.
 CIF = (
-    "pdbx_PDB_model_num", "auth_asym_id label_asym_id", "auth_seq_id label_seq_id",
-    "pdbx_PDB_ins_code", "label_comp_id auth_comp_id", "group_PDB", "label_atom_id auth_atom_id",
-    "label_alt_id", "occupancy", "type_symbol",
+    "pdbx_pdb_model_num", "auth_asym_id label_asym_id", "auth_seq_id label_seq_id",
+    "pdbx_pdb_ins_code", "label_comp_id auth_comp_id", "group_pdb", "label_atom_id auth_atom_id",
+    "label_alt_id", "occupancy", "type_symbol", "cartn_x", "cartn_y", "cartn_z",
 )  # fmt: skip
 WORDS = {"protein": 4, "rna": 8, "dna": 8}  # letters in a row that few sequences share by chance
 ALIGNMENTS = 64  # equally good ones, of which one is chosen
@@ -127,23 +132,20 @@ def read(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict]:
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and what they are of, from a structure or a list; `about` is the document of the alignment."""
-    if not _is_structure(path):
-        contacts, known, distances, said = read_contacts(
-            path, length, about.get("aligned", ""), about.get("numbers", ())
-        )
-        return contacts, known, distances, {"said": said}
-    distances, more = structure_distances(path, about, chain)
-    known = ~np.isnan(distances)
-    return known & (np.nan_to_num(distances, nan=np.inf) < TOUCH), known, distances, more
+    if _is_structure(path):
+        distances, more = structure_distances(path, about, chain)
+        return distances < TOUCH, ~np.isnan(distances), distances, more
+    record, numbers = about.get("aligned", ""), about.get("numbers", ())
+    *found, said = read_contacts(path, length, record, numbers)
+    return *found, {"said": said}
 
 
 def of_brackets(path: str | Path, signs: str, length: int) -> np.ndarray:
     """The pairs (L, L, bool) of a secondary structure in brackets, or A and a of pseudoknots.
     `SourceError` names the file that has it where it is not one of L columns."""
-    rows = _pairs_of_brackets(path, "#=GC SS_cons", signs, length)
-    i, j = np.array([fields for *_, fields in rows], int).reshape(-1, 2).T - 1
     contacts = np.zeros((length, length), bool)
-    contacts[i, j] = contacts[j, i] = True
+    for i, j in _pairs_of_brackets(path, "#=GC SS_cons", signs, length):
+        contacts[i - 1, j - 1] = contacts[j - 1, i - 1] = True
     return contacts
 
 
@@ -177,11 +179,11 @@ def structure_distances(
             "expected a list of pairs or a table of distances"
         )
     kind = about["kind"]
-    columns = [place for place, number in enumerate(about["numbers"]) if number is not None]
+    columns = np.flatnonzero(pd.notna(about["numbers"]))
     record = "".join(about["aligned"][place] for place in columns)
     whole, said = _chains(path, kind)
-    chains = {name: [one for one in found if one.letter] for name, found in whole.items()}
-    chains = {name: found for name, found in chains.items() if found}
+    chains = {name: found[found["letter"] != ""] for name, found in whole.items()}
+    chains = {name: found for name, found in chains.items() if len(found)}
     if not chains:
         raise SourceError(
             f"{path} has no chain of {kind}, of which the alignment is (its `alphabet`)"
@@ -196,17 +198,10 @@ def structure_distances(
         )
     # Programs append what they build later: the order of the numbers may be that of the chain.
     every = [
-        (
-            name,
-            order,
-            *aligned(
-                record, "".join(one.letter for one in order), kind, [one.number for one in order]
-            ),
-        )
+        (name, order, *aligned(record, "".join(order["letter"]), kind, [*order["number"]]))
         for name, found in chains.items()
-        for order in (found, sorted(found, key=lambda one: one.number))
-        if chain in (None, name)
-        and (order is found or any(a is not b for a, b in zip(order, found, strict=True)))
+        for order in (found, found.sort_values("number", kind="stable"))
+        if chain in (None, name) and (order is found or not found["number"].is_monotonic_increasing)
     ]
     name, residues, (of_record, of_chain), identical = max(every, key=lambda one: one[3])
     named = f"chain {name or 'without a name'}"
@@ -219,7 +214,7 @@ def structure_distances(
             f"Give the sequence that the structure is of, or name its record (`reference`), or "
             "another `chain`"
         )
-    between = _distances([residues[place] for place in of_chain], kind)
+    between = _distances(residues["atoms"].iloc[of_chain], kind)
     if np.isnan(between).all():
         raise SourceError(
             f"{path}: {named} has no atom CB or CA at a residue of the record "
@@ -231,15 +226,10 @@ def structure_distances(
             "coordinates in angstrom: if these are in nanometres, multiply them by ten"
         )
     distances = np.full((len(about["aligned"]),) * 2, np.nan)
-    sites = np.array(columns)[of_record]
+    sites = columns[of_record]
     distances[np.ix_(sites, sites)] = between
     np.fill_diagonal(distances, np.nan)
-    copies = np.cumsum(
-        [
-            one.part != before.part or one.number < before.number
-            for before, one in itertools.pairwise([residues[0], *residues])
-        ]
-    )
+    steps = residues[["number", "part"]].iloc[of_chain[0] : of_chain[-1] + 1].diff()
     said += (
         _passed(whole[name], kind)
         + [f"residues of {named} taken in the order of their numbers, which the file does not have"]
@@ -249,7 +239,7 @@ def structure_distances(
             "these are of several copies, distances between copies are wrong; give each copy a "
             "chain of its own"
         ]
-        * (len(set(copies[of_chain])) > 1)
+        * bool((steps["number"] < 0).any() or (steps["part"] > 0).any())
     )
     lacking = np.setdiff1d(columns, sites[np.isfinite(between).any(axis=0)]) + 1
     said.append(
@@ -273,20 +263,16 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
         letters = _plain(re.sub("[-.~]", "", letters), kind)
         return {letters[start : start + size] for start in range(len(letters) - size + 1)}
 
-    own = set().union(
-        *(
-            words("".join(one.letter or "-" for one in chain))
-            for chain in _chains(path, kind)[0].values()
-        )
-    )
-    return names[max(range(len(rows)), key=lambda place: len(own & words(rows[place])))]
+    chains = _chains(path, kind)[0].values()
+    own = set().union(*(words("".join(chain["letter"])) for chain in chains))
+    return names[np.argmax([len(own & words(row)) for row in rows])]
 
 
 # An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
 # is HETATM (`ligand`), its alternative location ('' without), how many lines TER stand before it.
-Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place part")
+Atom = namedtuple("Atom", "model chain site residue name other ligand occupancy element place part")
 # The names of a residue, the likeliest first, the atoms of that one by name, and its letter, X or N
-# of one whose name is unknown and that has a backbone, None of what is no residue; its number, and
+# of one whose name is unknown and that has a backbone, none of what is no residue; its number, and
 # the part of its first atom.
 Residue = namedtuple("Residue", "names atoms letter number part")
 
@@ -297,12 +283,11 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
     for line in text.splitlines():
         part += line.startswith("TER")
         model += line.startswith(("MODEL", "END"))
-        if line.startswith(("ATOM  ", "HETATM")):
+        if found := PDB.match(f"{line:80}"):
+            kind, name, other, residue, chain, site, *place, occupancy, element = found.groups()
             yield Atom(
-                str(model), line[21:22].strip(), line[22:27], line[17:20].strip().upper(),
-                line[0] == "H", line[12:16].strip().upper(), line[16:17].strip(), line[54:60],
-                line[76:78].strip(),
-                _place(line[at : at + 8] for at in (30, 38, 46)), part,
+                str(model), chain.strip(), site, residue.strip().upper(), name.strip().upper(),
+                other.strip(), kind == "HETATM", occupancy, element.strip(), _place(place), part,
             )  # fmt: skip
 
 
@@ -313,34 +298,28 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
     blocks = re.split(r"(?mi)^(?=data_\S*[ \t]*$)", text)
     for number, block in enumerate(one for one in blocks if "_atom_site." in one.lower()):
         table = {name.lower(): one for name, one in MMCIF2Dict(io.StringIO(block)).items()}
-        places = [table.get(f"_atom_site.cartn_{axis}", []) for axis in "xyz"]
-        columns = [
-            next(
-                (table[name] for name in names if {*table.get(name, ())} - {*".?"}),
-                ["."] * len(places[0]),
-            )
-            for names in ([f"_atom_site.{name}" for name in one.lower().split()] for one in CIF)
-        ]
-        if len({len(values) for values in (*places, *columns)}) > 1:
+        given = [[table.get(f"_atom_site.{name}", []) for name in one.split()] for one in CIF]
+        columns = [next((one for one in found if {*one} - {*".?"}), []) for found in given]
+        if len({*map(len, columns)} - {0}) > 1:
             raise ValueError("its last atom lacks values")
-        for values, place in zip(
-            zip(*columns, strict=True), zip(*places, strict=True), strict=True
-        ):
-            model, chain, site, code, residue, group, name, other, occupancy, element = values
+        for values in itertools.zip_longest(*columns, fillvalue="."):
+            model, chain, site, code, residue, group, name, other, occupancy, element, *place = (
+                values
+            )
             yield Atom(
-                f"{number} {model}", chain, site + code, residue.upper(), group == "HETATM",
-                name.upper(), other.strip(".?"), occupancy, element.strip(".?"),
+                f"{number} {model}", chain, site + code, residue.upper(), name.upper(),
+                other.strip(".?"), group == "HETATM", occupancy, element.strip(".?"),
                 _place(value.partition("(")[0] for value in place), 0,
             )  # fmt: skip
 
 
-def _place(fields: Iterable[str]) -> np.ndarray:
-    return np.array([_value(field) for field in fields], np.float32)
+def _place(fields: Iterable[str]) -> tuple[np.float32, ...]:
+    return tuple(np.float32(_value(field)) for field in fields)
 
 
-def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list[str]]:
-    """The residues of each chain of a structure's first model, and sentences on what else the file
-    holds."""
+def _chains(path: str | Path, kind: str) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The residues of each chain of a structure's first model, as rows, and sentences on what else
+    the file holds."""
     text = _text(path)
     parse = _cif_atoms if re.search(r"(?mi)^_atom_site\.", text) else _pdb_atoms
     try:
@@ -351,13 +330,11 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             f"({' '.join(str(error).split())[:120]}); expected PDB or mmCIF; fetch or save it again"
         ) from error
     # Programs write one place for all atoms whose place they do not know, as 0 or 9999.
-    spots = {(a.model, a.chain, *a.place.tolist(), a.name, a.site) for a in given if not a.ligand}
-    shared = {spot[:-1] for spot, sites in Counter(s[:-1] for s in spots).items() if sites > 1}
+    spots = {(a.model, a.chain, a.place, a.name, a.site) for a in given if not a.ligand}
+    counts = Counter(spot[:4] for spot in spots)
+    shared = {spot[:3] for spot, sites in counts.items() if sites > 1}
     atoms = [
-        atom
-        for atom in given
-        if np.isfinite(atom.place).all()
-        and (atom.model, atom.chain, *atom.place.tolist()) not in shared
+        a for a in given if np.isfinite(a.place).all() and (a.model, a.chain, a.place) not in shared
     ]
     if not atoms:
         raise SourceError(
@@ -365,78 +342,64 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
             "in columns 31 to 54, or _atom_site of mmCIF)"
         )
     models, lost = len({atom.model for atom in atoms}), len(given) - len(atoms)
-    said = [
-        *[f"the first of {models} models is used"] * (models > 1),
-        *[
-            "atoms passed over whose coordinates are no numbers, or those of another residue: "
-            f"{lost}"
-        ]
-        * (lost > 0),
-    ]
+    said = [f"the first of {models} models is used"] * (models > 1)
+    said += [
+        f"atoms passed over whose coordinates are no numbers, or those of another residue: {lost}"
+    ] * (lost > 0)
     parts: dict[str, list[list[Atom]]] = {}
     latest: dict[tuple[str, str], list[Atom]] = {}
     for atom in (atom for atom in atoms if atom.model == atoms[0].model):
         same = latest.get((atom.chain, atom.site), [])
         # Numbers may begin again in one chain: an atom that is there, or another residue. Some
         # programs call all hydrogens of a residue the same.
-        if not same or any(
-            (
-                (one.residue, one.name, one.other) == (atom.residue, atom.name, atom.other)
-                and not re.match(r"\d*[HD]", atom.name)
-            )
-            or (not atom.other and one.residue != atom.residue)
-            for one in same
+        named = [] if re.match(r"\d*[HD]", atom.name) else [one[3:6] for one in same]
+        if (
+            not same
+            or atom[3:6] in named
+            or (not atom.other and {one.residue for one in same} != {atom.residue})
         ):
             latest[atom.chain, atom.site] = same = []
             parts.setdefault(atom.chain, []).append(same)
         same.append(atom)
     kind = "protein" if kind == "protein" else "nucleic"
-    return {name: [_residue(same, kind) for same in found] for name, found in parts.items()}, said
+    chains = {
+        name: pd.DataFrame([_residue(same, kind) for same in found])
+        for name, found in parts.items()
+    }
+    return chains, said
 
 
 def _residue(atoms: list[Atom], kind: str) -> Residue:
     ordered = sorted(atoms[::-1], key=lambda atom: np.nan_to_num(_value(atom.occupancy), nan=1))
-    names = list(dict.fromkeys(atom.residue for atom in atoms))
-    names.sort(key=ordered[-1].residue.__ne__)
-    own = {a.name.replace("*", "'"): a for a in ordered if a.residue == names[0]}
-    ligand = ordered[-1].ligand
-    known = LETTERS[kind] if ligand else SIMULATED[kind] | LETTERS[kind]
-    other = ANY[kind] if BACKBONE[kind][ligand] <= own.keys() else None
-    number = re.search(r"-?\d+", atoms[0].site)
-    return Residue(
-        names,
-        own,
-        known.get(names[0], other),
-        int(number[0]) if number else 0,
-        atoms[0].part,
-    )
+    likeliest = ordered[-1]
+    own = {a.name.replace("*", "'"): a for a in ordered if a.residue == likeliest.residue}
+    names = list(dict.fromkeys([likeliest.residue, *(atom.residue for atom in atoms)]))
+    known = LETTERS[kind] if likeliest.ligand else SIMULATED[kind] | LETTERS[kind]
+    other = ANY[kind] if BACKBONE[kind][likeliest.ligand] <= own.keys() else ""
+    number = re.search(r"-?\d+|$", atoms[0].site)[0]
+    return Residue(names, own, known.get(names[0], other), int(number or 0), atoms[0].part)
 
 
-def _passed(residues: list[Residue], kind: str) -> list[str]:
+def _passed(chain: pd.DataFrame, kind: str) -> list[str]:
     """Sentences on what is not as it seems in a chain, and on what is left out of it."""
-    unknown = ANY["protein" if kind == "protein" else "nucleic"]
+    protein, names, letter = kind == "protein", chain["names"], chain["letter"]
+    name, residue, size = names.str[0], letter != "", chain["atoms"].str.len()
     found = {
-        "residues without C-beta, whose C-alpha counts": [
-            one.names[0]
-            for one in residues
-            if kind == "protein" and one.letter not in (None, "G") and "CB" not in one.atoms
+        "residues without C-beta, whose C-alpha counts": name[
+            protein & residue & (letter != "G") & chain["atoms"].str.get("CB").isna()
         ],
-        "residues of several names, of which that of highest occupancy counts": [
-            "/".join(one.names) for one in residues if len(one.names) > 1
+        "residues of several names, of which that of highest occupancy counts": names[
+            names.str.len() > 1
+        ].str.join("/"),
+        "residues of unknown names, which count as any residue": name[
+            letter == ANY["protein" if protein else "nucleic"]
         ],
-        "residues of unknown names, which count as any residue": [
-            one.names[0] for one in residues if one.letter == unknown
+        "residues of less than 8 atoms, the closest of which may be far apart": name[
+            (not protein) & residue & (size < 8)
         ],
-        "residues of less than 8 atoms, the closest of which may be far apart": [
-            one.names[0]
-            for one in residues
-            if kind != "protein" and one.letter and len(one.atoms) < 8
-        ],
-        "passed over (ligands, ions and the like)": [
-            one.names[0] for one in residues if not one.letter and one.names[0] not in WATER
-        ],
+        "passed over (ligands, ions and the like)": name[~residue & ~name.isin(WATER)],
     }
-    return [f"{what}: {listed(Counter(names))}" for what, names in found.items() if names]
+    return [f"{what}: {listed(Counter(some))}" for what, some in found.items() if len(some)]
 
 
 def _plain(letters: str, kind: str) -> str:
@@ -449,8 +412,9 @@ def _plain(letters: str, kind: str) -> str:
 
 def aligned(
     record: str, chain: str, kind: str, numbers: Sequence[int] = ()
-) -> tuple[tuple[list, list], int]:
-    """Places in both sequences that the best alignment puts together, and how many are the same.
+) -> tuple[np.ndarray, int]:
+    """Places (2, n) in both sequences that the best alignment puts together, and how many have the
+    same letter.
 
     numbers: those of the chain's residues. Of alignments that are equally good, as where residues
     are missing beside a letter that comes twice, that counts which agrees most with them.
@@ -466,36 +430,34 @@ def aligned(
     )  # fmt: skip
     aligner = PairwiseAligner(mode="global", **scores)
     aligner.end_gap_score = 0  # either may be a part of the other
-    pairs = [
-        [[n for start, end in side for n in range(start, end)] for side in one.aligned]
-        for one in itertools.islice(aligner.align(record, chain), ALIGNMENTS)
-    ]
+    found = itertools.islice(aligner.align(record, chain), ALIGNMENTS)
+    pairs = [one.indices[:, (one.indices >= 0).all(axis=0)] for one in found]
 
-    def breaks(pair: list[list[int]]) -> int:
+    def breaks(pair: np.ndarray) -> int:
         """Steps of which the numbers say another length than the record."""
-        places, found = (np.diff(side) for side in (pair[0], [numbers[n] for n in pair[1]]))
-        return np.count_nonzero(places != found)
+        return np.count_nonzero(np.diff(pair[0]) != np.diff(np.array(numbers)[pair[1]]))
 
-    first, second = min(pairs, key=breaks) if numbers else pairs[0]
-    return (first, second), sum(record[a] == chain[b] for a, b in zip(first, second, strict=True))
-
-
-def _distances(residues: list[Residue], kind: str) -> np.ndarray:
-    """Distances (N, N) of residues: of one atom each in proteins, of the closest ones elsewhere."""
-    atoms = [_atoms(residue, kind) for residue in residues]
-    starts = np.cumsum([0, *map(len, atoms[:-1])])
-    every = np.concatenate(atoms)
-    return np.array([np.minimum.reduceat(cdist(own, every).min(0), starts) for own in atoms])
+    pair = min(pairs, key=breaks) if numbers else pairs[0]
+    return pair, sum(record[a] == chain[b] for a, b in pair.T)
 
 
-def _atoms(residue: Residue, kind: str) -> np.ndarray:
+def _distances(residues: Iterable[dict[str, Atom]], kind: str) -> np.ndarray:
+    """Distances (N, N) of residues, given by their atoms: of one atom each in proteins, of the
+    closest ones elsewhere."""
+    places = [_places(atoms, kind) for atoms in residues]
+    starts = np.cumsum([0, *map(len, places[:-1])])
+    every = np.concatenate(places)
+    return np.array([np.minimum.reduceat(cdist(own, every).min(0), starts) for own in places])
+
+
+def _places(atoms: dict[str, Atom], kind: str) -> np.ndarray:
     """Places (atoms, 3) of C-beta or C-alpha in proteins, of the heavy atoms elsewhere."""
     if kind == "protein":
-        chosen = [residue.atoms[name] for name in ("CB", "CA") if name in residue.atoms][:1]
+        chosen = [atoms[name] for name in ("CB", "CA") if name in atoms][:1]
     else:
         chosen = [
             atom
-            for name, atom in residue.atoms.items()
+            for name, atom in atoms.items()
             if (atom.element or name.strip("0123456789'")[:1]).upper() not in ("H", "D")
         ]
     return np.array([atom.place for atom in chosen] or [[np.nan] * 3], dtype=float)
@@ -530,39 +492,49 @@ def read_contacts(
             f"{path} is a Stockholm file without a line #=GC SS_cons; expected one, which lists "
             "the pairs; add it, or give the pairs as a list or in brackets"
         )
-    split = (
-        (n, line, re.split(r"\s*[,;]\s*|\s+", line.partition("#")[0].strip(" \t").rstrip(",;")))
-        for n, line in enumerate(text.splitlines(), 1)
-    )
-    rows = [(n, line, [one.strip("\"'") for one in fields]) for n, line, fields in split]
-    rows = _pairs_of_matrix([row for row in rows if row[2] != [""]], length)
-    # Of CASP's RR some programs write no header, only the sequence and the columns.
-    casp = any(
-        [name.upper() for name in fields[:2]] == ["PFRMAT", "RR"] or len(fields) in (5, 13)
-        for *_, fields in rows
-    )
-    left_out = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
-    letters = "".join(row[2][0] for row in left_out if not CASP.fullmatch(" ".join(row[2]))[1])
-    brackets = [row for row in rows if BRACKETS.fullmatch(row[1].split()[0])]
-    if brackets:
-        left_out = [row for row in rows if row is not brackets[0]]
-        rows, names = _pairs_of_brackets(path, *brackets[0][:2], length), ["i", "j"]
-        letters = next(
-            (row[2][0] for row in left_out if len(row[2][0]) == length and row[2][0].isalpha()), ""
-        )
-    else:
-        rows, names = _named([row for row in rows if row not in left_out], casp, left_out)
+    lines = pd.Series(text.splitlines(), dtype=object)
+    lines.index += 1
+    rows = lines.str.replace("#.*", "", regex=True).str.strip(" \t").str.rstrip(",;")
+    rows = rows.str.replace(r"\s*[,;]\s*|\s+", " ", regex=True)
+    rows = rows.str.replace(r"(?<!\S)[\"']+|[\"']+(?!\S)", "", regex=True)
+    rows = rows[rows != ""]
+    brackets = rows.index[lines[rows.index].str.split().str[0].str.fullmatch(BRACKETS)]
+    table, left_out, letters = _matrix(rows, length), rows[:0], ""
+    if table is None and len(brackets):
+        first = brackets[0]
+        pairs = _pairs_of_brackets(path, first, lines[first], length)
+        table = pd.DataFrame(pairs, [first] * len(pairs), ["i", "j"])
+        left_out = rows.drop(first)
+        words = left_out.str.extract(rf"^([A-Za-z]{{{length}}})(?: |$)", expand=False)
+        letters = "".join(words.dropna()[:1])
+    elif table is None:
+        # Of CASP's RR some programs write no header, only the sequence and the columns.
+        casp = (rows.str.count(" ").isin([4, 12]) | rows.str.match(r"(?i)PFRMAT RR( |$)")).any()
+        passed = rows[rows.str.fullmatch(CASP) & casp]
+        letters = "".join(passed.str.replace(CASP, r"\1", regex=True))
+        before, names, rows = _named(rows.drop(passed.index), casp)
+        left_out = pd.concat([passed, before])
+        odd = rows.index[rows.str.count(" ") + 1 != len(names)]
+        if len(odd):
+            raise _unlike(
+                path,
+                odd[0],
+                lines[odd[0]],
+                f"{len(names)} columns as before"
+                if names
+                else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone; "
+                "with labels, its first field is empty or a word",
+            )
+        columns = zip(*rows.str.split(" "), strict=True)
+        table = pd.DataFrame(dict(zip(names, columns, strict=False)), rows.index)
     # Files of bpseq and ct have a line for each base.
-    letters = "".join(row[2][1] for row in rows) if "base" in names else letters
+    letters = "".join(table["base"]) if "base" in table else letters
     own = dict(enumerate(record.upper().replace("U", "T"), start=1))
-    of_casp = not {"PFRMAT", "8", "range_1"}.isdisjoint(
-        [*names, *(row[2][0].upper() for row in left_out)]
-    )
-    counted = [
-        site
-        for site in range(1, length + 1)
-        if not of_casp or len(letters) == length or own.get(site, "X") not in GAPS
-    ]
+    of_casp = not {"8", "range_1"}.isdisjoint(table) or any(left_out.str.match("(?i)PFRMAT( |$)"))
+    counted, by = range(1, length + 1), "columns of the alignment"
+    if of_casp and own and len(letters) != length:
+        counted = [site for site, letter in own.items() if letter not in GAPS]
+        by = "residues of the reference, from 1" if len(counted) < length else by
     if len(letters) not in (0, len(counted)):
         raise SourceError(
             f"{path}: its sequence has {len(letters)} residues, expected the {length} "
@@ -570,39 +542,21 @@ def read_contacts(
             "which its sites would be; renumber the sites by them, and leave one structure in the "
             "file"
         )
-    for number, line, fields in rows:
-        if len(fields) != len(names):
-            raise _unlike(
-                path,
-                number,
-                line,
-                f"{len(names)} columns as before"
-                if names
-                else f"{WIDTHS}, or a matrix of {length} x {length}: distances, or 1 and 0 alone; "
-                "with labels, its first field is empty or a word",
-            )
-    value = next((name for name in ("d", "p") if name in names), None)
-    used = [name for name in ("i", "j", "0", "8", value) if name in names]
-    table = pd.DataFrame(
-        [dict(zip(names, fields, strict=True)) for *_, fields in rows], columns=used
-    )
-    table = table.apply(pd.to_numeric, errors="coerce")
-    table = table[table["j"] != 0] if "base" in names else table
+    value = next((name for name in ("d", "p") if name in table), None)
+    used = table.columns.intersection(["i", "j", "0", "8", value])
+    table[used] = table[used].apply(pd.to_numeric, errors="coerce")
+    table = table[table["j"] != 0] if "base" in table else table
     if table.empty:
         raise SourceError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
-    ways = {
-        "residues of the reference, from 1"
-        if len(counted) < length
-        else "columns of the alignment": dict(enumerate(counted, start=1)),
-        "residues of the reference, as its range numbers them": {
-            number: site
-            for site, number in enumerate(numbers, start=1)
-            if of_casp and number is not None
-        },
-    }
-    by = max(ways, key=lambda one: table[["i", "j"]].isin([*ways[one]]).all(axis=None))
-    table[["i", "j"]] = table[["i", "j"]].apply(lambda sites: sites.map(ways[by]))
-    fits = table[["i", "j"]].isin(range(1, length + 1)).all(axis=1)
+    ways = {by: dict(enumerate(counted, start=1))}
+    if of_casp:
+        ways["residues of the reference, as its range numbers them"] = {
+            number: site for site, number in enumerate(numbers, start=1) if number is not None
+        }
+    sites = table[["i", "j"]]
+    by = max(ways, key=lambda one: sites.isin([*ways[one]]).all(axis=None))
+    table[["i", "j"]] = sites = sites.apply(lambda column: column.map(ways[by]))
+    fits = sites.notna().all(axis=1)
     given = table[value] if value else fits.astype(float)
     least, most, expected = RANGES[value]
     checks = [
@@ -614,52 +568,29 @@ def read_contacts(
         (table["i"] != table["j"], "two different sites"),
         (given.between(least, most), expected),
         # As R4RNA lists helices, from the pair (i, j) inwards
-        (~fits if "length" in names else fits, "a row for each pair, and no column `length`"),
+        (~fits if "length" in table else fits, "a row for each pair, and no column `length`"),
     ]
-    checks += [
-        (
-            pd.Series(
-                [
-                    own.get(place) == letter
-                    or not letter.isalpha()
-                    or not {own.get(place), letter}.isdisjoint("-.X?*")
-                    for place, letter in zip(
-                        table[site],
-                        (
-                            fields[names.index(f"a_{site}")]
-                            .split("_")[-1]
-                            .upper()
-                            .replace("U", "T")
-                            for *_, fields in rows
-                        ),
-                        strict=True,
-                    )
-                ]
-            ),
-            f"in A_{site}, {site}_id or the like the letter of the reference record in that "
-            "column; renumber the sites by its columns, from 1, or take the record that they are "
-            "of as the `reference`",
-        )
-        for site in "ij"
-        if own and f"a_{site}" in names
-    ]
-    if "0" in table:
-        checks.append(
-            (
-                (table["0"] == 0) & (table["8"] == TOUCH),
-                f"0 {TOUCH:g}, the distances between which pairs are in contact here",
+    for site in "ij" if own else "":
+        if f"a_{site}" in table:
+            letter = table[f"a_{site}"].str.split("_").str[-1].str.upper().str.replace("U", "T")
+            real = table[site].map(own)
+            same = (real == letter) | letter.isin(ANYTHING) | real.isin(ANYTHING)
+            expected = (
+                f"in A_{site}, {site}_id or the like the letter of the reference record in that "
+                "column; renumber the sites by its columns, from 1, or take the record that they "
+                "are of as the `reference`"
             )
-        )
+            checks.append((same | ~letter.str.isalpha(), expected))
+    if "0" in table:
+        near = (table["0"] == 0) & (table["8"] == TOUCH)
+        checks.append((near, f"0 {TOUCH:g}, the distances between which pairs are in contact here"))
     for fits, expected in checks:
         if not fits.all():
-            raise _unlike(path, *rows[fits.idxmin()][:2], expected)
-    unlike = int(
-        (given.groupby([*np.sort(table[["i", "j"]].to_numpy(), axis=1).T]).nunique() > 1).sum()
-    )
+            raise _unlike(path, fits.idxmin(), lines[fits.idxmin()], expected)
+    i, j = np.sort(sites.to_numpy(int), axis=1).T - 1
     near = given < TOUCH if value == "d" else given >= LIKELY
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
-    i, j = table[["i", "j"]].to_numpy(int).T - 1
     for sites in ((i, j), (j, i)):
         known[sites] = True
         np.logical_or.at(contacts, sites, near)
@@ -675,121 +606,126 @@ def read_contacts(
             "(ten times those in nanometres) or probabilities; a first line i, j, d or i, j, p "
             "says which these are"
         )
-    listing = value != "d"
-    left = [name for name in names if name not in (*used, "a_i", "a_j")]
-    other = sum(
-        own.get(place) not in {letter, *"-.X?*"}
-        for place, letter in zip(counted, letters.upper().replace("U", "T"), strict=False)
-    )
-    said = [
-        f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"
-        + f"; sites by {by}"
-        * (
-            list(numbers) not in ([], [*range(1, length + 1)])
-            and (of_casp or not (letters or "a_i" in names))
+    said = f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"
+    if list(numbers) not in ([], [*range(1, length + 1)]) and (
+        of_casp or not (letters or "a_i" in table)
+    ):
+        said += f"; sites by {by}"
+    unknown = "unknown"
+    if value != "d":
+        unknown = "not in contact"
+        inside = np.isin(np.arange(1, length + 1), counted)
+        known = inside & inside[:, None] & ~np.eye(length, dtype=bool)
+    passed = {
+        "columns where the sequence in the file has another letter than the reference record (is "
+        "it of the same columns?)": sum(
+            own.get(place, "X") not in [letter, *ANYTHING]
+            for place, letter in zip(counted, letters.upper().replace("U", "T"), strict=False)
         ),
-        *[
-            "columns where the sequence in the file has another letter than the reference record "
-            f"(is it of the same columns?): {other}"
-        ]
-        * bool(own and other),
-        f"pairs that are not listed: {'not in contact' if listing else 'unknown'}",
-        *[f"pairs with several values, of which the nearest counts: {unlike}"] * bool(unlike),
-        *[f"lines passed over of header or sequence: {len(left_out)}"] * bool(left_out),
-        *[f"columns passed over: {', '.join(left)}"] * bool(left),
-    ]
-    every = np.outer(*2 * [np.isin(range(1, length + 1), counted)]) & ~np.eye(length, dtype=bool)
-    return contacts, every if listing else known, distances, said
+        "pairs that are not listed": unknown,
+        "pairs with several values, of which the nearest counts": np.count_nonzero(
+            given.groupby([i, j]).nunique() > 1
+        ),
+        "lines passed over of header or sequence": len(left_out),
+    }
+    left = table.columns.difference([*used, "a_i", "a_j"], sort=False)
+    return (
+        contacts,
+        known,
+        distances,
+        [
+            said,
+            *(f"{what}: {count}" for what, count in passed.items() if count),
+            *[f"columns passed over: {', '.join(left)}"] * (len(left) > 0),
+        ],
+    )
 
 
 def _unlike(path: str | Path, number: int | str, line: str, expected: str) -> SourceError:
     return SourceError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")
 
 
-def _named(rows: list[tuple], casp: bool, left_out: list[tuple]) -> tuple[list[tuple], list[str]]:
-    """The rows of pairs, and the names of their columns, by a line of names or by how they look;
-    no names for rows that look like no list of pairs. `left_out` gets lines before the pairs."""
-    first = [name.lower() for name in rows[0][2]] if rows else []
+def _named(rows: pd.Series, casp: bool) -> tuple[pd.Series, list[str], pd.Series]:
+    """The rows before the pairs, the names of the columns, by a line of names or by how the rows
+    look, and the rows of pairs; no names for rows that look like no list of pairs."""
+    first = [*rows[:1].str.lower().str.split(" ").explode()]
     if {"i", "j"} <= {*first}:
-        values = (
+        values = [
             (name, VALUES[one]) for one in VALUES for name in first if re.fullmatch(one, name)
-        )
-        known = dict([*values][:1], i_id="a_i", j_id="a_j")  # of GREMLIN, as 1_M
-        below = itertools.zip_longest(*(fields for *_, fields in rows[1:]), fillvalue="")
+        ]
+        known = dict(values[:1], i_id="a_i", j_id="a_j")  # of GREMLIN, as 1_M
         known |= {  # as aa_i or wt_j, of letters alone
             name: f"a_{name[-1]}"
-            for name, values in zip(first, below, strict=False)
+            for name, *column in zip(first, *rows[1:].str.split(" "), strict=False)
             if re.fullmatch(r"[a-z]+_?[ij]", name)
-            and all(map(re.compile("[A-Za-z]").fullmatch, values))
+            and re.fullmatch("( [A-Za-z])+", " ".join(["", *column]))
         }
-        return rows[1:], [known.get(name, name) for name in first]
-    if "base" in (names := _layout(rows[-1:])):
-        start = next(place for place in range(len(rows)) if _layout(rows[place:]) == names)
-    else:
-        start = int(len(first) in (2, 3) and not re.match(r"[\d+-]", first[0]))
-        names = _layout(rows[start:])
-    left_out += rows[:start]
-    return rows[start:], ["i", "j", "p"] if casp and len(names) == 3 else names
+        return rows[:0], [known.get(name, name) for name in first], rows[1:]
+    start = int(len(first) in (2, 3) and not re.match(r"[\d+-]", first[0]))
+    last = _layout(rows[-1:])
+    if "base" in last:
+        start = [_layout([row]) for row in rows].index(last)
+    names = _layout(rows[start:])
+    names = ["i", "j", "p"] if casp and len(names) == 3 else names
+    return rows[:start], names, rows[start:]
 
 
-def _layout(rows: list[tuple]) -> list[str]:
+def _layout(rows: Iterable[str]) -> list[str]:
     """The names of the columns of the first of these rows."""
-    text = " ".join(rows[0][2]) if rows else ""
-    return next((LAYOUTS[one].split() for one in LAYOUTS if re.fullmatch(one, text)), [])
+    first = next(iter(rows), "")
+    return next((LAYOUTS[one].split() for one in LAYOUTS if re.fullmatch(one, first)), [])
 
 
-def _pairs_of_matrix(rows: list[tuple], length: int) -> list[tuple]:
-    """The rows of a table of distances, or those of a list of the pairs with 1 where all are 1 or
-    0, that a matrix (L, L) stands for, with labels or without; what is not known is nan there.
-    Other rows stay as they are."""
-    if (
-        len(rows) == length + 1 > 6
-        and {len(fields) for *_, fields in rows[1:]} == {length + 1}
-        and _names_columns(rows[0][2], length)
+def _matrix(rows: pd.Series, length: int) -> pd.DataFrame | None:
+    """The pairs of a table of distances, or those with 1 where all are 1 or 0, that a matrix (L, L)
+    stands for, with labels or without, by line; what is not known is nan there. None if the rows
+    are no matrix."""
+    fields = rows.str.split(" ")
+    if {len(rows), *fields[1:].str.len()} == {length + 1} and _names_columns(
+        fields.iloc[0], length
     ):
-        rows = [(number, line, fields[1:]) for number, line, fields in rows[1:]]
-    if not (len(rows) == length > 5 and {len(fields) for *_, fields in rows} == {length}):
-        return rows
-    pairs = [
-        (number, line, [str(i), str(j), field])
-        for i, (number, line, fields) in enumerate(rows, start=1)
-        for j, field in enumerate(fields, start=1)
-        if i != j and field.lower() != "nan"
-    ]
-    if {_value(fields[2]) for *_, fields in pairs} <= {0, 1}:
-        ones = [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
-        return ones if len(pairs) == length * (length - 1) else rows  # a list has no unknown ones
-    return pairs
+        fields = fields[1:].str[1:]
+    if length < 6 or {len(fields), *fields.str.len()} != {length}:
+        return None
+    text = np.array([*fields])
+    i, j = np.nonzero((np.char.lower(text) != "nan") & ~np.eye(length, dtype=bool))
+    values = pd.to_numeric(text[i, j], errors="coerce")
+    table = pd.DataFrame(dict(i=i + 1, j=j + 1, d=values), fields.index[i])
+    if not np.isin(values, [0, 1]).all():
+        return table
+    # A list has no unknown pairs.
+    return table[["i", "j"]][values == 1] if len(table) == length * (length - 1) else None
 
 
 def _names_columns(fields: list[str], length: int) -> bool:
     """True if the first row of a matrix has labels: it lacks the corner, or has no number there, or
     its numbers count on, as those of no distances do."""
-    corner = fields[0].lower()
-    values = np.array([_value(field) for field in fields[-length:]])
-    of_words = np.isnan(_value(corner)) and corner != "nan"
-    return len(fields) == length or of_words or (np.diff(values) == 1).all()
+    values = pd.to_numeric(pd.Series(fields), errors="coerce")
+    of_words = np.isnan(values[0]) and fields[0].lower() != "nan"
+    return len(fields) == length or of_words or (np.diff(values[-length:]) == 1).all()
 
 
-def _pairs_of_brackets(path: str | Path, number: int | str, line: str, length: int) -> list[tuple]:
-    """The rows of a list of the pairs of a secondary structure, which starts the line."""
+def _pairs_of_brackets(
+    path: str | Path, number: int | str, line: str, length: int
+) -> list[tuple[int, int]]:
+    """The pairs of sites, from 1, of a secondary structure, which starts the line."""
     opened, pairs, signs = defaultdict(list), [], line.split()[0]
     for site, sign in enumerate(signs, start=1):
         if sign in CLOSES.values() or sign.isupper():
             opened[sign].append(site)
         elif sign in CLOSES or sign.islower():
             pairs.append(((opened[CLOSES.get(sign, sign.upper())] or [0]).pop(), site))
-    if len(signs) != length or any(opened.values()) or any(0 in pair for pair in pairs):
+    alone = sum(map(len, opened.values())) + sum(first == 0 for first, _ in pairs)
+    if len(signs) != length or alone:
         raise _unlike(
             path,
             number,
             line,
             f"L = {length} signs, one for each column (. where the record has a gap), and a "
-            f"partner of each bracket; found {len(signs)} signs, and "
-            f"{sum(map(len, opened.values())) + sum(0 in pair for pair in pairs)} brackets "
-            "without a partner; correct the line, or delete it from a Stockholm file",
+            f"partner of each bracket; found {len(signs)} signs, and {alone} brackets without a "
+            "partner; correct the line, or delete it from a Stockholm file",
         )
-    return [(number, line, [str(site) for site in pair]) for pair in pairs]
+    return pairs
 
 
 def _value(text: str) -> float:
