@@ -3,8 +3,8 @@
 Factored attention of H heads has the pair couplings J_ij(a, b) = sum_h A^h_ij V^h_ab. A pair's
 score is the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the zero-sum gauge, in which every
 row and column of a coupling sums to zero and its norm is least. The average product correction
-subtracts what a site has in common with all others (Dunn et al. 2008). docs/science/potts.md,
-section 5, has the conventions. numpy only.
+subtracts what a site has in common with all others (Dunn et al. 2008; docs/science/potts.md,
+section 5).
 """
 
 import math
@@ -27,15 +27,11 @@ from manybody.io.tensor_files import read_tensor
 
 CONTACTS = Table(
     "contacts",
-    pa.schema(
-        [("i", pa.int64()), ("j", pa.int64()), ("score", pa.float64()), ("apc", pa.float64())]
-    ),
+    pa.schema({"i": pa.int64(), "j": pa.int64(), "score": pa.float64(), "apc": pa.float64()}),
 )
 KNOWN = Table(
     "known contacts",
-    pa.schema(
-        [("i", pa.int64()), ("j", pa.int64()), ("contact", pa.bool_()), ("distance", pa.float64())]
-    ),
+    pa.schema({"i": pa.int64(), "j": pa.int64(), "contact": pa.bool_(), "distance": pa.float64()}),
 )
 TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
 
@@ -44,11 +40,8 @@ TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
 
 
 def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict]:
-    """Frobenius scores (L, L) of a run of one-layer factored attention, and their document.
-
-    `train`: the run's training sequences. They say whether a colour is a gap, which is left out of
-    the norm.
-    """
+    """Frobenius scores (L, L) of a run of one-layer factored attention, and their document. `train`
+    has its training sequences, which say whether a colour is a gap: it is left out of the norm."""
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
     gap, full = sequences.about.get("gap"), models.about(run.about["description"]).full
     if full:
@@ -59,9 +52,9 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
         scores, heads = frobenius(attention, values, gap), len(attention)
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
     used = run.about.get("sequences", run.about["recipe"].get("subset", len(sequences)))
-    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=heads)
-    about["weighted"] = run.about["recipe"].get("sequence_weights") == "identity"
-    if about["weighted"]:
+    weighted = run.about["recipe"].get("sequence_weights") == "identity"
+    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=heads, weighted=weighted)
+    if weighted:
         about["effective"] = run.about.get("effective", sequences.about["effective"])
     about["sites"] = site_names(sequences.about, sequences.length)
     return scores, about
@@ -114,10 +107,7 @@ def frobenius(attention: np.ndarray, values: np.ndarray, gap: int | None = None)
 
 
 def apc(scores: np.ndarray) -> np.ndarray:
-    """F_ij - F_i. F_.j / F_.., with means over pairs of different sites; zero on the diagonal.
-
-    The rows of the result sum to nearly zero. Scores that are all equal become zero.
-    """
+    """F_ij - F_i. F_.j / F_.., with means over pairs of different sites; zero on the diagonal."""
     scores = np.array(scores, np.float64)
     np.fill_diagonal(scores, 0.0)
     means = scores.sum(axis=1) / (len(scores) - 1)
@@ -141,17 +131,16 @@ def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
 def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
     """Writes a table of scores as CSV, the highest corrected score first, with the sites' names."""
     ranked = frame.sort_values("apc", ascending=False, kind="stable")
-    names = np.array(sites, dtype=object)
-    for place, column in enumerate(("i", "j")):
-        ranked.insert(2 + place, f"site_{column}", names[ranked[column] - 1])
-    ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
+    for place, column in enumerate("ij", start=2):
+        ranked.insert(place, f"site_{column}", np.array(sites)[ranked[column] - 1])
+    ranked.insert(0, "rank", range(1, len(ranked) + 1))
     write_csv(ranked, path, digits=None)
 
 
 def as_matrix(frame: pd.DataFrame, column: str, length: int, lacking: float = 0.0) -> np.ndarray:
     """A column of a table of pairs as a symmetric matrix (L, L), `lacking` where no row is."""
     matrix = np.full((length, length), lacking)
-    i, j = frame["i"].to_numpy() - 1, frame["j"].to_numpy() - 1
+    i, j = frame[["i", "j"]].to_numpy().T - 1
     matrix[i, j] = matrix[j, i] = frame[column]
     return matrix
 
@@ -162,14 +151,10 @@ def as_matrix(frame: pd.DataFrame, column: str, length: int, lacking: float = 0.
 def best_pairs(
     scores: np.ndarray, minimum_separation: int = 1, known: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sites i < j (from 0) of all pairs with j - i >= minimum_separation, by falling score.
-
-    Equal scores are in the order of i, then j. Only pairs in `known` (L, L) if that is given.
-    """
-    first, second = np.triu_indices(len(scores), max(1, minimum_separation))
-    if known is not None:
-        kept = known[first, second]
-        first, second = first[kept], second[kept]
+    """Sites i < j (from 0) of all pairs with j - i >= minimum_separation, by falling score, then by
+    i, then j. Only pairs in `known` (L, L) if that is given."""
+    every = np.ones(scores.shape, dtype=bool) if known is None else known
+    first, second = np.nonzero(np.triu(every, max(1, minimum_separation)))
     order = np.argsort(-scores[first, second], kind="stable")
     return first[order], second[order]
 
@@ -216,9 +201,6 @@ class Truth(NamedTuple):
 def read_known(path: str | Path) -> Truth:
     """Contacts and known pairs, both symmetric, that `write_known` wrote."""
     table, about = KNOWN.read(path)
-    length = about["length"]
-    contacts, known = np.zeros((2, length, length), dtype=bool)
-    i, j = (table[column].to_numpy() - 1 for column in ("i", "j"))
-    known[i, j] = known[j, i] = True
-    contacts[i, j] = contacts[j, i] = table["contact"].to_numpy()
-    return Truth(contacts, known)
+    # 1 of a contact, 0 of another pair that is known, -1 of one that is not
+    found = as_matrix(table, "contact", about["length"], -1)
+    return Truth(found == 1, found >= 0)

@@ -1,9 +1,9 @@
 """A family by its pair model: scores of its pairs, contacts, held-out sequences.
 
-The model is fitted to all sequences by pseudo-likelihood (docs/science/potts.md, section 5). A fit
-to four fifths of them, whole clusters of similar sequences, says what the couplings are worth for
-the others. Scores and contacts are of columns of the file: where the model lacks some, as these
-have too many gaps, pairs are scored by another fit that has all.
+The model is fitted to all sequences by pseudo-likelihood (docs/science/potts.md, section 5), and to
+four fifths of them, whole clusters of similar ones, for what the couplings are worth for the
+others. Scores and contacts are of columns of the file: where the model lacks some, of too many
+gaps, another fit that has all scores the pairs.
 """
 
 import hashlib
@@ -18,21 +18,9 @@ import pandas as pd
 
 from manybody.data import SourceError, alignment
 from manybody.data.family import Family, depth, read
-from manybody.data.pair_formats import (
-    write_adabmdca,
-    write_casp,
-    write_evcouplings,
-    write_matrix,
-)
+from manybody.data.pair_formats import write_adabmdca, write_casp, write_evcouplings, write_matrix
 from manybody.data.pair_model import PairModel
-from manybody.io.atomic import (
-    ArtifactError,
-    read_json,
-    sha256,
-    to_json,
-    write_json,
-    write_text,
-)
+from manybody.io.atomic import ArtifactError, read_json, sha256, to_json, write_json, write_text
 from manybody.io.code_digest import code_digest
 from manybody.io.logs import tell
 from manybody.io.progress import Progress
@@ -60,12 +48,11 @@ SHOWN = 5  # best pairs that are named
 
 @dataclass(frozen=True)
 class Found:
-    """A family, its model, scores (L, L) of all columns of the file before and after the average
-    product correction, nan of columns without residues, and how many of the best pairs are
-    contacts.
+    """A family, its model, and scores (L, L) of all columns of the file before and after the
+    average product correction, nan of columns without residues.
 
-    precision: a row each of `separation`, `part` (L/5), `pairs`, `share`, `error` (binomial) and
-    `chance`, the share of all these pairs; empty where nothing is known.
+    precision: how many of the best pairs are contacts, a row each of `separation`, `part` (L/5),
+    `pairs`, `share`, `error` (binomial) and `chance`, the share of all; empty if none is known.
     """
 
     family: Family
@@ -84,19 +71,16 @@ class Found:
     @property
     def best(self) -> list[tuple[int, int]]:
         """The best L / 2 pairs (from 0) of columns at least `separation` apart."""
-        first, second = contacts.best_pairs(self.scores, self.separation, np.isfinite(self.scores))
-        count = self.scored // 2
-        return list(zip(first[:count].tolist(), second[:count].tolist(), strict=True))
+        pairs = contacts.best_pairs(self.scores, self.separation, np.isfinite(self.scores))
+        return list(map(tuple, np.transpose(pairs)[: self.scored // 2].tolist()))
 
 
 def opened(
     path: str | Path, structure: str | Path | None, chain: str | None = None, **reading
 ) -> tuple[Family, contacts.Truth | None]:
-    """A family, read with the options `reading` of `data.family.read`, and what is known of it.
-
-    If no reference is named and a structure is not that of the first record, it is the record that
-    is most like the structure.
-    """
+    """A family, read with the options `reading` of `data.family.read`, and what is known of it. If
+    none is named, and the structure is not that of the first record, the reference is the record
+    that is most like the structure."""
     family = read(path, **reading)
     try:
         return family, truth_of(family, structure, chain)
@@ -105,8 +89,8 @@ def opened(
             raise
     about = family.about
     records = alignment.read(Path(about["file"]), about["format"])
-    named = known_contacts.record_like(structure, *records, about["kind"])
-    family = read(path, **reading | {"reference": named})
+    reading["reference"] = known_contacts.record_like(structure, *records, about["kind"])
+    family = read(path, **reading)
     return family, truth_of(family, structure, chain)
 
 
@@ -149,13 +133,10 @@ def memory(family: Family) -> str:
 def fitted(
     family: Family, path: Path | None, threads: int = 1, label: str = "", apart: bool = True
 ) -> PairModel:
-    """The model of all sequences, whose document has `held_out` if `apart`. It is kept in the file
-    `path`, if one is given, and the same family is not fitted again.
-
-    `held_out`: the mean loss of sequences that another fit did not see, in nats a residue, its
-    standard error, that of single-site frequencies, and the number of sequences; or, under `why`,
-    why there is none.
-    """
+    """The model of all sequences, kept in the file `path` if one is given: the same family is not
+    fitted again. If `apart`, its document has `held_out`: the mean loss of sequences that another
+    fit did not see, in nats a residue, its standard error, that of single-site frequencies, and the
+    number of sequences; or, under `why`, why there is none."""
     about = family.about | {"fit": dict(of="all sequences", code=code_digest(pair_fit.__file__))}
     model = _kept(path, about) if path else None
     if model is None:
@@ -173,24 +154,16 @@ def fitted(
 def of_all_columns(
     family: Family, model: PairModel, path: Path | None, threads: int = 1, label: str = ""
 ) -> PairModel:
-    """The model that scores pairs: of all columns of the file in which any sequence has a residue.
-    It is `model` where this lacks none, else another fit, kept in the file `path` as `fitted` does.
-
-    Contacts of columns with many gaps are found as well as others, since gaps are no input.
-    """
+    """The model that scores pairs, of all columns in which any sequence has a residue: `model` if
+    it lacks none, else another fit, kept in the file `path` as `fitted` does. Contacts of columns
+    with many gaps are found as well as others, since gaps are no input."""
     about = family.about
     if not about["left_out"]["columns"]:
         return model
     every = read(
-        about["file"],
-        about["format"],
-        about["kind"],
-        about["reference"],
-        occupancy=0.0,
-        coverage=about["coverage"],
-        identity=about["identity"],
-        threads=threads,
-    )
+        about["file"], about["format"], about["kind"], about["reference"], occupancy=0.0,
+        coverage=about["coverage"], identity=about["identity"], threads=threads,
+    )  # fmt: skip
     return fitted(every, path, threads, f"{label}, all columns" if label else "", apart=False)
 
 
@@ -211,16 +184,11 @@ def _kept(path: Path, about: dict) -> PairModel | None:
 
 
 def _fit(family: Family, rows, threads: int, label: str) -> PairModel:
-    return pair_fit.fit(
-        family.tokens[rows],
-        family.vocabulary,
-        family.weights[rows],
-        threads=threads,
-        label=label,
-    )
+    tokens, weights = family.tokens[rows], family.weights[rows]
+    return pair_fit.fit(tokens, family.vocabulary, weights, threads=threads, label=label)
 
 
-def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
+def held_out(family: Family, threads: int, label: str) -> dict:
     """Held-out losses of `fitted`, of sequences that were not fitted."""
     try:
         seen, rows = split(family, threads)
@@ -239,7 +207,7 @@ def held_out(family: Family, threads: int = 1, label: str = "") -> dict:
     return dict(loss=float(mean), error=float(error), single=float(of_sites), sequences=len(rows))
 
 
-def split(family: Family, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def split(family: Family, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of four fifths of the sequences and of the others, by whole clusters of similar ones;
     `SourceError` where there are too few."""
     source = dict(
@@ -250,21 +218,21 @@ def split(family: Family, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return parts["train"], np.concatenate([parts["validation"], parts["test"]])
 
 
-def residue_losses(logits: np.ndarray, tokens: np.ndarray, gap: int = alignment.GAP) -> np.ndarray:
+def residue_losses(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     """Mean of -log P(s_i) over the residues of each of tokens (N, L), in nats: (N,), from the
     logits (N, L, q) of each site. A gap is no target, and P is that of residues."""
-    logits = np.where(np.arange(logits.shape[2]) == gap, -np.inf, logits)
+    logits = np.where(np.arange(logits.shape[2]) == alignment.GAP, -np.inf, logits)
     logits -= logits.max(axis=2, keepdims=True)
-    own = np.take_along_axis(logits, np.asarray(tokens, np.int64)[..., None], axis=2)[..., 0]
-    residues = tokens != gap
+    own = np.take_along_axis(logits, tokens[..., None], axis=2)[..., 0]
+    residues = tokens != alignment.GAP
     losses = np.where(residues, np.log(np.exp(logits).sum(axis=2)) - own, 0.0)
     return losses.sum(axis=1) / np.maximum(residues.sum(axis=1), 1)
 
 
 def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str:
-    """Sentences on Boltzmann learning from `model`, whose result is kept in `folder`, and on the
-    log-likelihood of sequences that another one, of four fifths, did not see, if it has reached its
-    target. What is kept of the same family is not learned again."""
+    """Sentences on Boltzmann learning from `model`, and, if it reaches its target, on the
+    log-likelihood of sequences that another one, of four fifths, did not see. Both are kept in
+    `folder`, and not learned again of the same family."""
     from manybody.measure.family_statistics import log_likelihood
 
     out = folder / LEARNED
@@ -272,10 +240,10 @@ def learned(family: Family, model: PairModel, folder: Path, threads: int) -> str
         ended = _learned(family, slice(None), model.about, out, threads, model).about["boltzmann"]
     except Refusal as error:
         return f"There is no Boltzmann learning: {error}."
-    how = "has reached" if ended["reached"] else "has not reached"
     said = (
-        f"Boltzmann learning {how} its target, a correlation of {ended['target']:g} with the "
-        f"connected pair correlations of the family: {ended['reason']}."
+        f"Boltzmann learning has {'' if ended['reached'] else 'not '}reached its target, a "
+        f"correlation of {ended['target']:g} with the connected pair correlations of the family: "
+        f"{ended['reason']}."
     )
     if not ended["reached"] or "loss" not in model.about.get("held_out", {}):
         return said
@@ -310,13 +278,9 @@ def three_body(family: Family, threads: int) -> str:
 
     try:
         found = compare(
-            family.tokens,
-            family.vocabulary,
-            family.weights,
-            family.clusters,
-            threads=threads,
+            family.tokens, family.vocabulary, family.weights, family.clusters, threads=threads,
             label=f"Three-body terms of {family.about['source']}",
-        )
+        )  # fmt: skip
     except ValueError as error:
         return f"Whether three-body terms matter cannot be said: {error}."
     return (
@@ -348,29 +312,16 @@ def found_in(
     rows = []
     if truth is not None:
         known = truth.known & np.isfinite(scores)
-        for apart in dict.fromkeys((separation, *(far for far in FAR if far > separation))):
-            rows += _precision(scores, truth.contacts, known, apart, scored.length)
-    return Found(
-        family,
-        model,
-        raw,
-        scores,
-        separation,
-        truth,
-        pd.DataFrame(rows, columns=["separation", "part", "pairs", "share", "error", "chance"]),
-    )
-
-
-def _precision(
-    scores: np.ndarray, near: np.ndarray, known: np.ndarray, separation: int, length: int
-) -> Iterable[tuple]:
-    """Rows of `Found.precision` of pairs at least so far apart."""
-    shares = contacts.precision(scores, near, separation, known)
-    for part in PARTS if len(shares) else ():
-        count = min(max(1, length // part), len(shares))
-        share = float(shares[count - 1])
-        error = contacts.binomial_error(share, count)
-        yield separation, (f"L/{part}" if part > 1 else "L"), count, share, error, float(shares[-1])
+        for apart in (separation, *(far for far in FAR if far > separation)):
+            shares = contacts.precision(scores, truth.contacts, apart, known)
+            for part in PARTS if len(shares) else ():
+                count = min(max(1, scored.length // part), len(shares))
+                share, chance = shares[[count - 1, -1]].tolist()
+                error = contacts.binomial_error(share, count)
+                rows.append((apart, f"L/{part}".removesuffix("/1"), count, share, error, chance))
+    columns = ["separation", "part", "pairs", "share", "error", "chance"]
+    table = pd.DataFrame(rows, columns=columns)
+    return Found(family, model, raw, scores, separation, truth, table)
 
 
 def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:
@@ -394,12 +345,9 @@ def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:
 
 def write_tables(found: Found, folder: str | Path, formats: bool = False) -> None:
     """Writes `TABLES` to a folder: the scores of all pairs with the names of the sites, how many
-    of the best are contacts, the scores as CASP's RR, and the sequences that were fitted.
-
-    With `formats` also `FORMATS`: the model's parameters for adabmDCA, its sites counted from 0,
-    and the scores for CCMpred (corrected, of all columns; 0 for columns without residues) and for
-    EVcouplings (before and after the correction, of sites that the reference record has).
-    """
+    of the best are contacts, the scores as CASP's RR, and the sequences that were fitted. With
+    `formats` also `FORMATS`: parameters for adabmDCA, sites from 0, and scores for CCMpred
+    (corrected, 0 for columns without residues) and EVcouplings (of the reference's sites)."""
     folder, family = Path(folder), found.family
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
     frame = pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
@@ -424,15 +372,8 @@ def record(found: Found) -> dict:
     about, names = found.family.about, names_of(found)
     ratio, warning = depth(about)
     keys = (
-        "kind",
-        "records",
-        "sequences",
-        "effective",
-        "identity",
-        "left_out",
-        "file",
-        "reference",
-    )
+        "kind", "records", "sequences", "effective", "identity", "left_out", "file", "reference",
+    )  # fmt: skip
     known = () if about["kind"] == "protein" else found.best
     return {key: about[key] for key in keys} | dict(
         name=about["source"], length=found.model.length, scored=found.scored,
@@ -500,13 +441,8 @@ def fit_many(entries: list[dict], folder: str | Path, options: dict, code: str) 
                     traceback.print_exc()
                 for name in (RECORD, MODEL, *TABLES, *FORMATS):
                     (out / name).unlink(missing_ok=True)
-                records.append(
-                    dict(
-                        name=entry["name"],
-                        file=entry["file"],
-                        failed=str(error) or type(error).__name__,
-                    )
-                )
+                failed = str(error) or type(error).__name__
+                records.append(dict(name=entry["name"], file=entry["file"], failed=failed))
             progress.update(1)
     return records
 
@@ -528,11 +464,8 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out, options["formats"])
-    document = record(found) | dict(
-        name=entry["name"],
-        made=made,
-        files={name: sha256(out / name) for name in names},
-    )
+    files = {name: sha256(out / name) for name in names}
+    document = record(found) | dict(name=entry["name"], made=made, files=files)
     write_json(out / RECORD, document)
     return document
 

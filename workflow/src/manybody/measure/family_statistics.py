@@ -31,9 +31,7 @@ def generate(
 
     The table has points of the panel `mixing`: after x = 1, 2, 4, ... more sweeps, as many at most
     as there were before, the share y of sites at which a chain has the colour that it had before
-    (series `own`), or that another chain had (`other`). Chains have forgotten where they were when
-    the two agree.
-
+    (series `own`), or that another chain had (`other`): where the two agree, it is forgotten.
     `Refusal` for a model that has not reached its target of Boltzmann learning.
     """
     if min(count, 1 if sweeps is None else sweeps) < 1:
@@ -65,14 +63,12 @@ def log_likelihood(
     model: PairModel,
     held_out: tuple[np.ndarray, np.ndarray],
     seen: tuple[np.ndarray, np.ndarray],
-    seed: int = 0,
     threads: int = 1,
 ) -> str:
     """A sentence on the mean log p of held-out tokens (N, L) with weights (N,), in nats a site,
     that of frequencies of single sites of the sequences that were seen, and whether log Z is the
-    same by `TEMPERATURES`, two numbers of temperatures of annealed importance sampling.
-
-    The standard error is that over sequences, as if they were independent, and that of log Z."""
+    same by `TEMPERATURES`, two numbers of temperatures of annealed importance sampling. The
+    standard error is that over sequences, as if independent, and that of log Z."""
     from manybody.sampling.pair_chains import frequencies, log_partition
 
     (tokens, weights), few = held_out, 1 / seen[1].sum()
@@ -80,7 +76,7 @@ def log_likelihood(
         (1 - few) * frequencies(seen[0], model.vocabulary, seen[1])[0] + few / model.vocabulary
     )
     (short, its), (log_z, own) = (
-        log_partition(model, ANNEALED, count, seed, threads, sites) for count in TEMPERATURES
+        log_partition(model, ANNEALED, count, 0, threads, sites) for count in TEMPERATURES
     )
     alone = sites[np.arange(model.length), tokens].sum(axis=1)
     logs = model.scores(tokens) - log_z
@@ -125,13 +121,12 @@ def compared(
     """Statistics of generated tokens (M, L) beside those of natural ones (N, L) with weights (N,).
 
     The first table has a row each of `f`, `c_2` and `c_3`: Pearson's `correlation` of the values of
-    sites and colours; that of two random `halves` of the natural ones, for what their number leaves
-    open; the `slope` of the generated on the natural ones, and the `number` of values. Where there
-    are very many pairs or triples of sites, these are a seeded draw. The second has points:
-    `panel`, `series`, x and y. Panels are the statistics (natural, generated; some of the values),
-    `components`, the projections on the first two principal components of the natural sequences,
-    and `distances`, the share of sites in which a sequence differs from the nearest natural one
-    other than itself (x) against the share of sequences that are as near (y).
+    sites and colours, a seeded draw of these where there are very many; that of two random `halves`
+    of the natural ones, for what their number leaves open; the `slope` of the generated on the
+    natural ones, and the `number` of values. The second has points: `panel`, `series`, x and y.
+    Panels are the statistics (natural, generated), `components`, the projections on the first two
+    principal components of the natural sequences, and `distances`, the share of sites in which a
+    sequence differs from the nearest other natural one (x) against that of sequences as near (y).
     """
     from manybody.sampling.pair_chains import nearest
 

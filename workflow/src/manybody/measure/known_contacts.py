@@ -64,12 +64,12 @@ CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary str
 BRACKETS = r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*"
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 OTHER_ENDINGS = (".gro", ".pqr", ".mol2", ".sdf", ".xyz", ".bcif", ".mmtf")
-# Share of the shorter sequence that must be identical for a chain to be that of the record; chance
-# aligns more than half of two stretches of RNA. Of n residues it is at least 4.8 n^-0.63, since
-# short sequences are like a part of many (about the curve of Rost 1999).
+# Share of the shorter sequence that must be identical for a chain to be that of the record: chance
+# aligns more than half of two stretches of RNA. Of n residues it is at least 4.8 n^-0.63, about the
+# curve of Rost (1999).
 IDENTICAL = {"protein": 0.3, "rna": 0.7, "dna": 0.7}
-# Residues as programs of simulations name them: protonation states, ends of nucleic acids (not the
-# ions and ligands that are called the same).
+# Residues as simulations name them: protonation states, ends of nucleic acids (not the ions and
+# ligands that are called the same).
 SIMULATED = {
     "protein": dict(
         HID="H", HIE="H", HIP="H", HSD="H", HSE="H", HSP="H", HIN="H", CYX="C", CYM="C", CYN="C",
@@ -116,11 +116,8 @@ def make(
     path: str | Path, train: str | Path, out: str | Path, chain: str | None = None
 ) -> list[str]:
     """Writes what a file says of the pairs of sites of the sequences in `train`, and returns
-    sentences on what of it was used and passed over.
-
-    chain: that of a structure; by default the one that agrees best with the reference record.
-    `SourceError` says what is wrong with the file.
-    """
+    sentences on what was used and passed over; chain: that of a structure, by default the one that
+    agrees best with the reference record. `SourceError` says what is wrong with the file."""
     sequences = Sequences.open(train)
     *pairs, more = read(path, sequences.about, sequences.length, chain)
     write_known(out, *pairs, {"file": str(path)} | more)
@@ -342,12 +339,10 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, pd.DataFrame], list[
             "in columns 31 to 54, or _atom_site of mmCIF)"
         )
     models, lost = len({atom.model for atom in atoms}), len(given) - len(atoms)
-    said = [f"the first of {models} models is used"] * (models > 1)
-    said += [
+    said = [f"the first of {models} models is used"] * (models > 1) + [
         f"atoms passed over whose coordinates are no numbers, or those of another residue: {lost}"
     ] * (lost > 0)
-    parts: dict[str, list[list[Atom]]] = {}
-    latest: dict[tuple[str, str], list[Atom]] = {}
+    parts, latest = defaultdict(list), {}
     for atom in (atom for atom in atoms if atom.model == atoms[0].model):
         same = latest.get((atom.chain, atom.site), [])
         # Numbers may begin again in one chain: an atom that is there, or another residue. Some
@@ -359,14 +354,13 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, pd.DataFrame], list[
             or (not atom.other and {one.residue for one in same} != {atom.residue})
         ):
             latest[atom.chain, atom.site] = same = []
-            parts.setdefault(atom.chain, []).append(same)
+            parts[atom.chain].append(same)
         same.append(atom)
     kind = "protein" if kind == "protein" else "nucleic"
-    chains = {
+    return {
         name: pd.DataFrame([_residue(same, kind) for same in found])
         for name, found in parts.items()
-    }
-    return chains, said
+    }, said
 
 
 def _residue(atoms: list[Atom], kind: str) -> Residue:
@@ -404,21 +398,16 @@ def _passed(chain: pd.DataFrame, kind: str) -> list[str]:
 
 def _plain(letters: str, kind: str) -> str:
     """Upper case, with the letters that the scores of an alignment know."""
-    letters = letters.upper()
-    if kind == "protein":
-        return letters.translate(str.maketrans("JOU?", "XXXX"))
-    return letters.replace("U", "T")
+    unknown = ("JOU?", "XXXX") if kind == "protein" else ("U", "T")
+    return letters.upper().translate(str.maketrans(*unknown))
 
 
 def aligned(
     record: str, chain: str, kind: str, numbers: Sequence[int] = ()
 ) -> tuple[np.ndarray, int]:
     """Places (2, n) in both sequences that the best alignment puts together, and how many have the
-    same letter.
-
-    numbers: those of the chain's residues. Of alignments that are equally good, as where residues
-    are missing beside a letter that comes twice, that counts which agrees most with them.
-    """
+    same letter. Of alignments that are equally good, as where residues are missing beside a letter
+    that comes twice, that counts which agrees most with the `numbers` of the chain's residues."""
     record, chain = _plain(record, kind), _plain(chain, kind)
     scores = (
         dict(
@@ -472,19 +461,17 @@ def read_contacts(
     """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
     and sentences on what was read, of a file that is no structure.
 
-    Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
-    angstrom, of a PDB structure) make contacts of pairs nearer than 8; pairs without a row are
-    unknown, as sites that the structure does not resolve. A line of names with i, j and perhaps d
-    or p says which columns these are. A probability p, as in CASP's format RR, i, j, (d1, d2,) p,
-    makes contacts of pairs with .5 or more. L rows of L numbers, with labels or without, are all
-    distances, or 1 for contacts and 0 for others. Secondary structures of RNA (dot-bracket, bpseq,
-    ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of the alignment, from
-    1; columns are separated by commas, semicolons, tabs or spaces; lines from '#' and one line of
-    names are passed over. Columns of letters, A_i and A_j of EVcouplings, i_id and j_id of GREMLIN,
-    or others that end in i and j, have those of the aligned `record` (L) there. CASP's RR counts
-    residues of this record from 1, or has their `numbers` (L, None at gaps) where only these fit;
-    its sites are columns where its sequence has L letters.
-    `SourceError` names the line that is not like this.
+    Two columns i, j list the contacts, and all pairs are known. Three, i, j, distance (angstrom),
+    make contacts of pairs nearer than 8, and pairs without a row are unknown. A probability p, as
+    in CASP's RR, i, j, (d1, d2,) p, makes contacts of pairs with .5 or more. A line of names with
+    i, j and perhaps d or p says which columns these are. L rows of L numbers, with labels or
+    without, are all distances, or 1 for contacts and 0 for others. Secondary structures of RNA
+    (dot-bracket, bpseq, ct, the SS_cons of a Stockholm file) list their pairs. Sites are columns of
+    the alignment, from 1; commas, semicolons, tabs or spaces separate columns; lines from '#' are
+    passed over. Columns of letters, A_i and A_j of EVcouplings, i_id and j_id of GREMLIN, or others
+    that end in i and j, have those of the aligned `record` (L) there. RR counts residues of this
+    record from 1, or has their `numbers` (L, None at gaps) where only these fit; its sites are
+    columns where its sequence has L letters. `SourceError` names the line that is not like this.
     """
     text = consensus_structure(Path(path)) or _text(path)
     if text.lstrip().startswith("# STOCKHOLM"):
@@ -492,8 +479,7 @@ def read_contacts(
             f"{path} is a Stockholm file without a line #=GC SS_cons; expected one, which lists "
             "the pairs; add it, or give the pairs as a list or in brackets"
         )
-    lines = pd.Series(text.splitlines(), dtype=object)
-    lines.index += 1
+    lines = pd.Series(dict(enumerate(text.splitlines(), start=1)), dtype=object)
     rows = lines.str.replace("#.*", "", regex=True).str.strip(" \t").str.rstrip(",;")
     rows = rows.str.replace(r"\s*[,;]\s*|\s+", " ", regex=True)
     rows = rows.str.replace(r"(?<!\S)[\"']+|[\"']+(?!\S)", "", regex=True)
@@ -611,9 +597,7 @@ def read_contacts(
         of_casp or not (letters or "a_i" in table)
     ):
         said += f"; sites by {by}"
-    unknown = "unknown"
     if value != "d":
-        unknown = "not in contact"
         inside = np.isin(np.arange(1, length + 1), counted)
         known = inside & inside[:, None] & ~np.eye(length, dtype=bool)
     passed = {
@@ -622,7 +606,7 @@ def read_contacts(
             own.get(place, "X") not in [letter, *ANYTHING]
             for place, letter in zip(counted, letters.upper().replace("U", "T"), strict=False)
         ),
-        "pairs that are not listed": unknown,
+        "pairs that are not listed": "unknown" if value == "d" else "not in contact",
         "pairs with several values, of which the nearest counts": np.count_nonzero(
             given.groupby([i, j]).nunique() > 1
         ),
@@ -666,8 +650,7 @@ def _named(rows: pd.Series, casp: bool) -> tuple[pd.Series, list[str], pd.Series
     if "base" in last:
         start = [_layout([row]) for row in rows].index(last)
     names = _layout(rows[start:])
-    names = ["i", "j", "p"] if casp and len(names) == 3 else names
-    return rows[:start], names, rows[start:]
+    return rows[:start], ["i", "j", "p"] if casp and len(names) == 3 else names, rows[start:]
 
 
 def _layout(rows: Iterable[str]) -> list[str]:

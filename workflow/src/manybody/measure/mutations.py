@@ -43,9 +43,9 @@ def opened(
     """The model in a folder of `manybody family`, or in a file of a format of `pair_formats`, and
     the tokens (N, L) and weights (N,) of its family, None where there is no alignment.
 
-    aligned: a FASTA file with a column for each site of the model, the folder's own by default. Its
-    first record is the reference of a model that has none. learned: the folder's model of Boltzmann
-    learning, where it has one. `Refusal` says what does not fit.
+    aligned: a FASTA file with a column a site, the folder's own by default, whose first record is
+    the reference of a model that has none. learned: the folder's model of Boltzmann learning, where
+    it has one. `Refusal` says what does not fit.
     """
     folder = Path(path)
     if folder.is_dir():
@@ -82,15 +82,14 @@ def energies(
     """Energies of the sequences of a file, as FASTA, under a model: a row each; and sentences on
     what of the file is passed over.
 
-    Columns: `name`; `energy`; `residues`, how many of the model's columns have one (where gaps were
-    left out of a fit they have no couplings: compare sequences with about as many); `dropped`,
-    letters in no column of the model, insertions; `unknown`, letters that stand for several
-    residues and stops, which count as gaps; `placed`, `as given` or `by the profile`.
+    Columns: `name`; `energy`; `residues`, how many of the model's columns have one (gaps that were
+    left out of a fit have no couplings: compare sequences with about as many); `dropped`, letters
+    in no column of the model; `unknown`, stops and letters of several residues, which count as
+    gaps; `placed`, `as given` or `by the profile`.
 
-    A record is taken as given if it has as many columns as the model, or as the alignment that the
-    model was made of; lower-case letters and dots of A3M are insertions. Where others do not, a
-    record without gaps is taken for a sequence too. These are aligned to the profile of tokens
-    `family` (N, L).
+    A record is taken as given if it has as many columns as the model or its alignment, without the
+    lower-case letters and dots of A3M. Others, and beside such also records without gaps, are
+    aligned to the profile of tokens `family` (N, L).
     """
     form, text = alignment.format_of(Path(path)), read_text(Path(path)).replace("\0", "")
     read = alignment.parsed(text, form, Path(path))
@@ -113,11 +112,11 @@ def energies(
             f"of {kind}, or a model of such as these"
         )
     given = [_in_columns(row.rstrip("*"), model) for row in letters]
-    whole = None not in given
-    other = [n for n, row in enumerate(given) if row is None or not (whole or "-" in row)]
-    if other:
+    other = []
+    if None in given:
+        other = [n for n, row in enumerate(given) if "-" not in (row or "")]
         if family is None:
-            odd = given.index(None) if None in given else other[0]
+            odd = given.index(None)
             raise Refusal(
                 f"{path}: record {names[odd]} has {len(letters[odd])} letters and the "
                 f"model {model.length} columns, and there is no alignment of the family to align "
@@ -132,7 +131,10 @@ def energies(
             given[n] = row
     tokens, _ = alignment.encode(Path(path), names, given, kind, confirmed=True)
     residues = (tokens != alignment.GAP).sum(axis=1)
-    placed, had = (np.array([_residues(row) for row in part]) for part in (given, letters))
+    placed, had = (
+        pd.Series(part).str.rstrip("*").str.count(f"[^{alignment.GAPS}]")
+        for part in (given, letters)
+    )
     table = pd.DataFrame(
         dict(
             name=names,
@@ -166,10 +168,6 @@ def _in_columns(row: str, model: PairModel) -> str | None:
     return None
 
 
-def _residues(row: str) -> int:
-    return len(row.rstrip("*")) - sum(map(row.count, alignment.GAPS))
-
-
 def letters_of(tokens: np.ndarray, about: dict) -> list[str]:
     """Tokens (N, L) in the letters of the alphabet of a document."""
     return ["".join(row) for row in np.array(list(about["alphabet"]))[tokens]]
@@ -192,11 +190,9 @@ def reference(model: PairModel) -> np.ndarray:
 
 def scan(model: PairModel, tokens: np.ndarray | None = None) -> np.ndarray:
     """Changes of log p (L, q) when one site of tokens (L,), the reference by default, becomes each
-    colour: in the row of a site
+    colour, nan in rows where it has a gap and in the column of the gap:
 
         log p(s with s_i = a) - log p(s) = h_i(a) - h_i(s_i) + sum_j J_ij(a, s_j) - J_ij(s_i, s_j)
-
-    nan in rows where it has a gap, and in the column of the gap: no residue is exchanged there.
     """
     tokens = reference(model) if tokens is None else np.asarray(tokens)
     logits = model.logits(tokens[None])[0]
@@ -254,12 +250,10 @@ def effects(
 
     The file has columns `mutant`, such as A24G, several joined by `:`, and `DMS_score`, below lines
     of `#`, if any; positions plus `offset` are residue numbers of the reference. The result has
-    these two columns and `change`, of log p; with `logs` (L, q), those of `site_logs`, also
-    `single_site`, the change of their sum. Both are nan for a mutant with a position that is not in
-    the model, as in a column that was left out, or with a stop or a deletion.
-
-    `SourceError` for a table that is not of this form, or whose residues are not those of the
-    reference, with the offset that fits.
+    these two columns and `change`, of log p; with `logs` (L, q) of `site_logs`, also `single_site`,
+    the change of their sum. Both are nan for a mutant with a stop, a deletion, or a position that
+    is not in the model. `SourceError` for a table that is not of this form, or whose residues are
+    not those of the reference, with the offset that fits.
     """
     own, about = reference(model), model.about
     remarks, text = re.fullmatch(
@@ -345,7 +339,6 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
     letter.pop(None, None)  # columns where it has a gap
     asked = sorted({*zip(position, wild, strict=True)})
     other = [(place, one) for place, one in asked if letter.get(place + offset, one) != one]
-    said = f"none of its positions, {asked[0][0]} to {asked[-1][0]} with offset {offset},"
     if other:
         place, one = other[0]
         said = (
@@ -353,7 +346,10 @@ def _misplaced(wild: pd.Series, position: pd.Series, about: dict, offset: int) -
             f"them {one} at {place} + {offset}, where it has {letter[place + offset]};"
         )
     else:
-        said += f" is one of the model's, {min(letter)} to {max(letter)};"
+        said = (
+            f"none of its positions, {asked[0][0]} to {asked[-1][0]} with offset {offset}, is one "
+            f"of the model's, {min(letter)} to {max(letter)};"
+        )
     agree = Counter(
         number - place for place, one in asked for number in letter if letter[number] == one
     )
@@ -379,12 +375,12 @@ def site_logs(tokens: np.ndarray, weights: np.ndarray, vocabulary: int) -> np.nd
 def agreement(found: pd.DataFrame) -> tuple[dict[str, Correlation], float]:
     """Correlations of the measured effects of `effects` with what is computed, by column, and the
     share of the measured mutants that could be scored."""
-    measured = found[found["DMS_score"].notna()]
-    values = measured["DMS_score"].to_numpy()
     correlations = {
-        name: spearman(measured[name].to_numpy(), values) for name in COMPUTED if name in measured
+        name: spearman(*found[[name, "DMS_score"]].to_numpy().T)
+        for name in COMPUTED
+        if name in found
     }
-    return correlations, float(measured["change"].notna().mean())
+    return correlations, float(found["change"][found["DMS_score"].notna()].notna().mean())
 
 
 def answers(found: pd.DataFrame) -> list[str]:

@@ -33,8 +33,8 @@ def write(
     figures: Sequence[tuple[str, str]],
     claims: Iterable[str | Path],
     clones: Iterable[str | Path],
-    cards: Iterable[str | Path] = (),
-    states: Mapping[str, Sequence[tuple[str, int]]] | None = None,
+    cards: Iterable[str | Path],
+    states: Mapping[str, Sequence[tuple[str, int]]],
     losses: Iterable[str | Path] = (),
     ngrams: Iterable[str | Path] = (),
 ) -> None:
@@ -42,8 +42,7 @@ def write(
 
     figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
     records. clones: manifests. cards: of these clones. states: of each figure, `paper/figure`, the
-    clones that it shows, [name, sweep]. losses, ngrams: as of `cards.generators`. The default
-    config is that of the checkout.
+    clones that it shows, [name, sweep]. losses, ngrams: as of `cards.generators`.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
@@ -64,7 +63,7 @@ def write(
                 "path": f"{paper}/{figure}",
                 "picture": inline(stem.with_suffix(".png"), MOST // len(figures)),
                 "caption": html["body"],
-                "clones": (states or {}).get(f"{paper}/{figure}"),
+                "clones": states.get(f"{paper}/{figure}"),
                 "claims": found,
                 "counts": Counter(claim.verdict for claim in found),
             }
@@ -72,33 +71,37 @@ def write(
     ranks = [claim.id.rpartition("/")[0] for claim in scorecard.ranked(said)]
     places = {name: place for place, name in enumerate(dict.fromkeys(ranks))}
     first = sorted(shown, key=lambda figure: places.get(figure["path"], len(places)))[:FIRST]
-    page = templates().get_template(TEMPLATE)
     texts = [f"{text} ({files})" for text, files in own_texts(config).items()]
-    default = (CHECKOUT / "config" / "config.yaml").read_text("utf-8")
-    text = page.render(
-        results=", ".join([config["results"], *texts]),
-        verdicts=VERDICTS,
-        papers=dict.fromkeys(paper for paper, _ in figures),
-        figures=shown,
-        first=[
-            (figure, inline(out.parent / "figures" / f"{figure['path']}.png", SMALL))
-            for figure in first
-        ],
-        number=scorecard.number,
-        answers=scorecard.answers(said),
-        cards=carded,
-        carded={card.name: card for card in carded},
-        rounded=measured.rounded,
-        beside=measured.beside,
-        passages={
-            f"{one['source']}-{one['name']}": one["samples"] for one in map(chains.known, clones)
-        },
-        generators=measured.generators(config, losses, ngrams),
-        rhat=chains.RHAT,
-        run=measured.RUN,
-        changes=provenance.changes(yaml.safe_load(default), config),
-        facts=provenance.facts(CHECKOUT),
-        times=provenance.times(out.parent / "usage"),
+    default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
+    text = (
+        templates()
+        .get_template(TEMPLATE)
+        .render(
+            results=", ".join([config["results"], *texts]),
+            verdicts=VERDICTS,
+            papers=dict.fromkeys(paper for paper, _ in figures),
+            figures=shown,
+            first=[
+                (figure, inline(out.parent / "figures" / f"{figure['path']}.png", SMALL))
+                for figure in first
+            ],
+            number=scorecard.number,
+            answers=scorecard.answers(said),
+            cards=carded,
+            carded={card.name: card for card in carded},
+            rounded=measured.rounded,
+            beside=measured.beside,
+            passages={
+                f"{one['source']}-{one['name']}": one["samples"]
+                for one in map(chains.known, clones)
+            },
+            generators=measured.generators(config, losses, ngrams),
+            rhat=chains.RHAT,
+            run=measured.RUN,
+            changes=provenance.changes(default, config),
+            facts=provenance.facts(CHECKOUT),
+            times=provenance.times(out.parent / "usage"),
+        )
     )
     write_text(out, text)
 
@@ -115,11 +118,8 @@ def templates() -> Environment:
 
 
 def inline(path: str | Path, share: int) -> dict:
-    """A PNG file as `uri` (data:), `width` and `height` in pixels.
-
-    A file of more than `share` bytes is drawn in 256 colours, and smaller until it fits; no other
-    file is touched.
-    """
+    """A PNG file as `uri` (data:), `width` and `height` in pixels; one of more than `share` bytes
+    is drawn in 256 colours, and smaller until it fits."""
     content = Path(path).read_bytes()
     with Image.open(path) as opened:
         size = opened.size

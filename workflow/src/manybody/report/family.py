@@ -78,17 +78,14 @@ def draw(found: Found, folder: str | Path) -> None:
 
 
 def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple] = ()) -> Path:
-    """Writes the page of a family to its folder, and returns its path.
-
-    record: as of `measure.family.record`; command: what the page is made by. Each of `parts` is a
-    section behind the contacts: a title, sentences, and the stem of a PNG file in the folder, None
-    without one.
-    """
-
-    def picture(stem: str | None):
-        return stem and inline(Path(folder, f"{stem}.png"), MOST // (1 + len(parts)))
-
-    sections = [(title, said, stem, picture(stem)) for title, said, stem in parts]
+    """Writes the page of a family to its folder, and returns its path; record: as of
+    `measure.family.record`. Each of `parts` is a section behind the contacts: a title, sentences,
+    and the stem of a PNG file in the folder, None without one."""
+    pictures = {
+        stem: inline(Path(folder, f"{stem}.png"), MOST // (1 + len(parts)))
+        for stem in (MAP, *(stem for *_, stem in parts if stem))
+    }
+    sections = [(title, said, stem, pictures.get(stem)) for title, said, stem in parts]
     now = {
         **dict.fromkeys(measured.FORMATS, record.get("formats")),
         EFFECTS: record.get("effects"),
@@ -99,10 +96,11 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
         for name, said in FILES
         if Path(folder, name).is_file()
     ]
-    named = dict(family=record, answers=answers(record), map=picture(MAP), mapped=MAPPED)
     return _write(
-        Path(folder, PAGE), "family.html", command, sections=sections, files=files, **named
-    )
+        Path(folder, PAGE), "family.html", command, sections=sections, files=files, family=record,
+        answers=answers(record), map=pictures[MAP],
+        mapped=MAPPED,
+    )  # fmt: skip
 
 
 def write_many(
@@ -130,11 +128,9 @@ def use_many(
     use: str, entries: Sequence[dict], folder: str | Path, reading: dict, count: int | None
 ) -> dict[str, list[str]]:
     """Makes `energies`, `mutations` or `generated`, as `use` says, of the families that
-    `measure.family.fit_many` fitted in `folder`; returns sentences on each, by its name.
-
-    entries: as there, whose files `sequences` and `effects` are used; reading: options of
-    `data.family.read`; count: new sequences of each. Where it cannot be done, a sentence says why.
-    """
+    `measure.family.fit_many` fitted in `folder`; returns sentences on each, by its name, also on
+    why it cannot be done. entries: as there; reading: options of `data.family.read`; count: new
+    sequences of each."""
     found = {}
     for entry in entries:
         name = entry["name"]
@@ -160,13 +156,12 @@ def use_many(
 def write_energies(
     model: str | Path, fasta: str | Path, out: Path, alignment: Path | None = None
 ) -> list[str]:
-    """Writes the energies of the sequences in a file as `out`.csv, and returns sentences on
-    them; model and alignment: as of `measure.mutations.opened`. `Refusal` says what cannot be
-    used."""
+    """Writes the energies of the sequences in a file as `out`.csv, and returns sentences on them;
+    model and alignment: as of `mutations.opened`. `Refusal` says what cannot be used."""
     refuse_overwriting([fasta, alignment], [out.with_name(f"{out.name}.csv")])
     found, family, _ = mutations.opened(model, alignment)
     table, passed = mutations.energies(found, fasta, family)
-    write_csv(table, out.with_name(f"{out.name}.csv"))
+    write_csv(table, f"{out}.csv")
     lacking = (table["placed"] == mutations.BY_PROFILE).sum()
     return [
         f"{len(table)} sequences, {lacking} of them aligned to the family: {out}.csv",
@@ -201,13 +196,13 @@ def write_scan(
     logs = None if tokens is None else mutations.site_logs(tokens, weights, model.vocabulary)
     table = effects and mutations.effects(model, effects, offset, logs)
     changes, own = mutations.scan(model), mutations.reference(model)
-    write_csv(mutations.listed(model, changes), out.with_name(f"{out.name}.csv"))
+    write_csv(mutations.listed(model, changes), f"{out}.csv")
     sites = site_names(model.about, model.length)
     style.save(draw_mutations(changes, own, sites, model.about["alphabet"]), out)
     if table is None:
         return []
     # What was measured keeps its digits: rounded, distinct effects would share a rank.
-    write_csv(table.astype({"DMS_score": object}), out.with_name(f"{out.name}-effects.csv"))
+    write_csv(table.astype({"DMS_score": object}), f"{out}-effects.csv")
     return mutations.answers(table)
 
 
@@ -223,13 +218,13 @@ def write_generated(
     tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
     rows = mutations.letters_of(tokens, found.about)
     lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
-    write_text(out.with_name(f"{out.name}.fasta"), "".join(lines))
+    write_text(f"{out}.fasta", "".join(lines))
     if family is None:
         return [f"{out}.fasta; give --alignment to compare them with sequences of the family"]
     table, points = family_statistics.compared(family, tokens, found.vocabulary, weights, seed)
     points = pd.concat([points, mixing], ignore_index=True)
-    write_csv(table, out.with_name(f"{out.name}-statistics.csv"))
-    write_csv(points, out.with_name(f"{out.name}.csv"))
+    write_csv(table, f"{out}-statistics.csv")
+    write_csv(points, f"{out}.csv")
     style.save(draw_generated(table, points), out)
     return [
         f"{out}.fasta, {out}-statistics.csv, {out}.csv, {out}.pdf, {out}.png",
@@ -243,9 +238,8 @@ def write_generated(
 
 @style.in_house_style
 def draw_mutations(changes: np.ndarray, own: np.ndarray, sites: list[str], letters: str):
-    """Changes of log p (L, q) of `measure.mutations.scan`, with a dot at the residue that the
-    sequence `own` (L,) has, grey where that is a gap. sites: their names; letters: the alphabet,
-    whose gap is left out."""
+    """Changes of log p (L, q) of `mutations.scan`, with a dot at the residue that the sequence
+    `own` (L,) has, grey where that is a gap; sites: their names; letters: the alphabet."""
     from matplotlib import colormaps
 
     rows = -(-len(sites) // STRIP)
@@ -270,9 +264,8 @@ def draw_mutations(changes: np.ndarray, own: np.ndarray, sites: list[str], lette
 
 @style.in_house_style
 def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
-    """Six panels of the two tables of `measure.family_statistics`, whose points are also those of
-    the panel `mixing`: three statistics, projections, distances to the nearest natural sequence,
-    and how the chains mix."""
+    """Six panels of the tables of `family_statistics`: three statistics, projections, distances to
+    the nearest natural sequence, and how the chains mix."""
     figure = style.new(2, 4.8)
     *statistics, components, distances, chains = figure.subplots(2, 3).flat
     drawn = {panel: dict(iter(one.groupby("series"))) for panel, one in points.groupby("panel")}

@@ -19,13 +19,11 @@ from manybody.io.differences import differences
 
 # What the numbers hang on; those that the environment of the page's job has not got are left out.
 PACKAGES = (
-    *("snakemake", "torch", "transformers", "tokenizers", "numpy", "scipy", "numba"),
-    *("pandas", "pyarrow", "matplotlib"),
-)
+    "snakemake", "torch", "transformers", "tokenizers", "numpy", "scipy", "numba", "pandas",
+    "pyarrow", "matplotlib",
+)  # fmt: skip
 NOTHING = "not there"
 LONGEST = 200  # characters of a value
-GIGABYTE = 2**30
-MINUTE = 60.0
 
 
 def changes(default: dict, config: dict) -> list[tuple[str, str, str]]:
@@ -43,10 +41,14 @@ def _text(value) -> str:
 
 def facts(checkout: str | Path) -> dict[str, str]:
     """When a page is written, by which code, on which machine."""
+    installed = {found.name: found.version for found in distributions()}
     return {
         "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "Commit": commit(checkout),
-        "Versions": versions(),
+        "Versions": ", ".join(
+            [f"Python {platform.python_version()}"]
+            + [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
+        ),
         "Machine": machine(),
     }
 
@@ -62,30 +64,19 @@ def commit(checkout: str | Path) -> str:
     return clean if clean == said else f"{clean}, with changes that are not committed"
 
 
-def versions() -> str:
-    """Python and the packages that numbers hang on."""
-    installed = {found.name: found.version for found in distributions()}
-    return ", ".join(
-        [f"Python {platform.python_version()}"]
-        + [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
-    )
-
-
 def machine() -> str:
     """Processor, cores and memory of the machine that writes the page."""
     cpuinfo = Path("/proc/cpuinfo")
     said = cpuinfo.read_text("utf-8") if cpuinfo.is_file() else ""
     named = re.search(r"^model name\s*: *(.*?) *$", said, re.MULTILINE)
     model = named[1] if named else platform.machine()
-    memory = psutil.virtual_memory().total / GIGABYTE
+    memory = psutil.virtual_memory().total / 2**30
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, {platform.system()}"
 
 
 def times(usage: str | Path) -> list[dict]:
-    """Time and memory of the last runs of jobs, by rule: jobs, minutes, minutes of CPU, most GB.
-
-    What a job was too short for counts as 0.
-    """
+    """Time and memory of the last runs of jobs, by rule: jobs, minutes, minutes of CPU, most GB;
+    what a job was too short for counts as 0."""
     rows = []
     for folder in sorted(path for path in Path(usage).glob("*") if path.is_dir()):
         texts = [path.read_text("utf-8").strip() for path in folder.glob("*.jsonl")]
@@ -96,8 +87,8 @@ def times(usage: str | Path) -> list[dict]:
             {
                 "rule": folder.name,
                 "jobs": len(last),
-                "minutes": numbers["s"].sum() / MINUTE,
-                "cpu": numbers["cpu_time"].sum() / MINUTE,
+                "minutes": numbers["s"].sum() / 60,
+                "cpu": numbers["cpu_time"].sum() / 60,
                 "memory": max(numbers["max_rss"], default=0.0) / 1024,
             }
         )

@@ -49,15 +49,13 @@ def answers(claims: Iterable[Claim]) -> list[str]:
 
 def found_in(files: Iterable[str]) -> list[str]:
     """The `answers` of the figures whose claims are among a run's files."""
-    named = gathered(sorted({file for file in files if file.endswith(ENDING)}))
+    named = gathered(file for file in files if file.endswith(ENDING))
     return answers(claim for claims in named.values() for claim in claims)
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
-    """Writes one page (Markdown) with a line for each claim in `paths`.
-
-    The papers' claims come first; what was found beyond them stands apart.
-    """
+    """Writes one page (Markdown) with a line for each claim in `paths`: those of the papers first,
+    then what was found beyond them."""
     found = gathered(paths)
     lines = [PREAMBLE]
     for beyond, title in PARTS.items():
