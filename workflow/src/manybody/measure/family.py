@@ -180,12 +180,13 @@ def _kept(path: Path, about: dict) -> PairModel | None:
         model = PairModel.load(path)
     except (ArtifactError, OSError):
         return None
-    return model if {**model.about, **about} == model.about else None
+    return model if model.about | about == model.about else None
 
 
 def _fit(family: Family, rows, threads: int, label: str) -> PairModel:
-    tokens, weights = family.tokens[rows], family.weights[rows]
-    return pair_fit.fit(tokens, family.vocabulary, weights, threads=threads, label=label)
+    return pair_fit.fit(
+        family.tokens[rows], family.vocabulary, family.weights[rows], threads=threads, label=label
+    )
 
 
 def held_out(family: Family, threads: int, label: str) -> dict:
@@ -320,23 +321,23 @@ def found_in(
                 error = contacts.binomial_error(share, count)
                 rows.append((apart, f"L/{part}".removesuffix("/1"), count, share, error, chance))
     columns = ["separation", "part", "pairs", "share", "error", "chance"]
-    table = pd.DataFrame(rows, columns=columns)
-    return Found(family, model, raw, scores, separation, truth, table)
+    precision = pd.DataFrame(rows, columns=columns)
+    return Found(family, model, raw, scores, separation, truth, precision)
 
 
 def dot_bracket(pairs: Iterable[tuple[int, int]], length: int) -> str:
     """Pairs of sites, from 0 and the best first, as brackets: a site is in one pair at most, pairs
     that cross stand in other brackets. What fits none is left out."""
-    signs, layers = ["."] * length, [[] for _ in BRACKETS]
+    signs, layers = ["."] * length, {brackets: [] for brackets in BRACKETS}
     for i, j in pairs:
-        free = (
-            (layer, held)
-            for layer, held in zip(BRACKETS, layers, strict=True)
+        free = [
+            brackets
+            for brackets, held in layers.items()
             if not any(i < a < j < b or a < i < b < j for a, b in held)
-        )
-        if signs[i] == signs[j] == "." and (chosen := next(free, None)):
-            (signs[i], signs[j]), held = chosen
-            held.append((i, j))
+        ]
+        if free and signs[i] == signs[j] == ".":
+            signs[i], signs[j] = free[0]
+            layers[free[0]].append((i, j))
     return "".join(signs)
 
 
@@ -351,7 +352,8 @@ def write_tables(found: Found, folder: str | Path, formats: bool = False) -> Non
     folder, family = Path(folder), found.family
     i, j = np.nonzero(np.triu(np.isfinite(found.scores), 1))  # columns of the file, from 0
     frame = pd.DataFrame(dict(i=i + 1, j=j + 1, score=found.raw[i, j], apc=found.scores[i, j]))
-    contacts.write_list(folder / "contacts.csv", frame, names_of(found))
+    names = contacts.site_names(family.whole, len(found.scores))
+    contacts.write_list(folder / "contacts.csv", frame, names)
     write_csv(found.precision, folder / "precision.csv", digits=None)
     write_casp(folder / "contacts.rr", found.scores, family.whole, found.separation)
     rows = zip(family.names, mutations.letters_of(family.tokens, family.about), strict=True)
@@ -362,14 +364,9 @@ def write_tables(found: Found, folder: str | Path, formats: bool = False) -> Non
         write_evcouplings(folder / "evcouplings.csv", frame, family.whole)
 
 
-def names_of(found: Found) -> list[str]:
-    """The names of all columns of the file."""
-    return contacts.site_names(found.family.whole, len(found.scores))
-
-
 def record(found: Found) -> dict:
     """Numbers of a family's page, as JSON has them."""
-    about, names = found.family.about, names_of(found)
+    about, names = found.family.about, contacts.site_names(found.family.whole, len(found.scores))
     ratio, warning = depth(about)
     keys = (
         "kind", "records", "sequences", "effective", "identity", "left_out", "file", "reference",
@@ -451,8 +448,8 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     given = [Path(entry[key]) for key in ("file", "structure") if entry[key]]
     digests = [sha256(path) if path.is_file() else "" for path in given]
     made = hashlib.sha256(to_json([digests, options, code]).encode()).hexdigest()
-    models = (MODEL,) * bool(options["models"] or entry["effects"] or entry["sequences"])
-    names = TABLES + models + FORMATS * options["formats"]
+    keeps_model = options["models"] or entry["effects"] or entry["sequences"]
+    names = TABLES + (MODEL,) * bool(keeps_model) + FORMATS * options["formats"]
     if (kept := _recorded(out, made, names)) is not None:
         return kept
     family, truth = opened(entry["file"], entry["structure"], **options["reading"])
@@ -460,7 +457,7 @@ def _one(entry: dict, out: Path, options: dict, code: str) -> dict:
     if blank(family).couplings.size > LONG:
         label = f"Fitting {entry['name']}"
         tell(entry["name"], [said])
-    model = fitted(family, out / MODEL if models else None, 1, label, options["held_out"])
+    model = fitted(family, out / MODEL if keeps_model else None, 1, label, options["held_out"])
     scored = of_all_columns(family, model, None, label=label)
     found = found_in(family, model, truth, options["separation"], scored)
     write_tables(found, out, options["formats"])

@@ -93,21 +93,20 @@ def log_likelihood(
 
 
 def connected(
-    tokens: np.ndarray, weights: np.ndarray, vocabulary: int, sites: tuple[int, ...]
+    tokens: np.ndarray, weights: np.ndarray, vocabulary: int, sites: Sequence[int]
 ) -> np.ndarray:
     """f_i, c_ij or c_ijk of one to three sites, (q,) * k, of tokens (N, L) with weights (N,)."""
     number, size = len(sites), (vocabulary,) * len(sites)
-    codes = np.ravel_multi_index(tuple(tokens[:, site] for site in sites), size)
+    codes = np.ravel_multi_index(tuple(tokens.T[list(sites)]), size)
     found = np.bincount(codes, weights, vocabulary**number).reshape(size) / weights.sum()
     if number == 1:
         return found
     # Centred moments are the connected statistics up to three sites.
-    alone = [
-        found.sum(axis=tuple({*range(number)} - {axis}), keepdims=True) for axis in range(number)
-    ]
+    axes = range(number)
+    alone = [found.sum(axis=tuple({*axes} - {axis}), keepdims=True) for axis in axes]
     if number == 2:
         return found - alone[0] * alone[1]
-    pairs = sum(found.sum(axis=axis, keepdims=True) * alone[axis] for axis in range(number))
+    pairs = sum(found.sum(axis=axis, keepdims=True) * alone[axis] for axis in axes)
     return found - pairs + 2 * alone[0] * alone[1] * alone[2]
 
 
@@ -161,12 +160,11 @@ def compared(
     )
 
 
-def _sets(length: int, number: int, most: int, generator: np.random.Generator) -> list[tuple]:
+def _sets(length: int, number: int, most: int, generator: np.random.Generator) -> list:
     """All sets of `number` sites, ascending, or a draw where there are more than `most`."""
     if math.comb(length, number) <= most:
         return list(combinations(range(length), number))
-    drawn = (generator.choice(length, number, replace=False) for _ in range(most))
-    return [tuple(np.sort(sites)) for sites in drawn]
+    return [np.sort(generator.choice(length, number, replace=False)) for _ in range(most)]
 
 
 def _points(panel: str, series: str, x: Sequence[float], y: Sequence[float]) -> pd.DataFrame:

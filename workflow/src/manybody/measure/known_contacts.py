@@ -79,7 +79,7 @@ SIMULATED = {
     | {f"{d}{base}{n}": base for d in ("", "R", "D") for base in "ACGTU" for n in ("", "3", "5")},
 }  # fmt: skip
 LETTERS = {
-    kind: {name.strip(): letter for name, letter in table.items() if len(letter) == 1}
+    kind: {name.strip(): letter for name, letter in table.items()}
     for kind, table in (
         ("protein", PDBData.protein_letters_3to1_extended),
         ("nucleic", PDBData.nucleic_letters_3to1_extended),
@@ -260,8 +260,8 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
         letters = _plain(re.sub("[-.~]", "", letters), kind)
         return {letters[start : start + size] for start in range(len(letters) - size + 1)}
 
-    chains = _chains(path, kind)[0].values()
-    own = set().union(*(words("".join(chain["letter"])) for chain in chains))
+    chains, _ = _chains(path, kind)
+    own = {word for chain in chains.values() for word in words("".join(chain["letter"]))}
     return names[np.argmax([len(own & words(row)) for row in rows])]
 
 
@@ -370,8 +370,8 @@ def _residue(atoms: list[Atom], kind: str) -> Residue:
     names = list(dict.fromkeys([likeliest.residue, *(atom.residue for atom in atoms)]))
     known = LETTERS[kind] if likeliest.ligand else SIMULATED[kind] | LETTERS[kind]
     other = ANY[kind] if BACKBONE[kind][likeliest.ligand] <= own.keys() else ""
-    number = re.search(r"-?\d+|$", atoms[0].site)[0]
-    return Residue(names, own, known.get(names[0], other), int(number or 0), atoms[0].part)
+    number = int(re.search(r"-?\d+|$", atoms[0].site)[0] or 0)
+    return Residue(names, own, known.get(names[0], other), number, atoms[0].part)
 
 
 def _passed(chain: pd.DataFrame, kind: str) -> list[str]:
@@ -419,8 +419,10 @@ def aligned(
     )  # fmt: skip
     aligner = PairwiseAligner(mode="global", **scores)
     aligner.end_gap_score = 0  # either may be a part of the other
-    found = itertools.islice(aligner.align(record, chain), ALIGNMENTS)
-    pairs = [one.indices[:, (one.indices >= 0).all(axis=0)] for one in found]
+    pairs = [
+        one.indices[:, (one.indices >= 0).all(axis=0)]
+        for one in itertools.islice(aligner.align(record, chain), ALIGNMENTS)
+    ]
 
     def breaks(pair: np.ndarray) -> int:
         """Steps of which the numbers say another length than the record."""
@@ -484,10 +486,10 @@ def read_contacts(
     rows = rows.str.replace(r"\s*[,;]\s*|\s+", " ", regex=True)
     rows = rows.str.replace(r"(?<!\S)[\"']+|[\"']+(?!\S)", "", regex=True)
     rows = rows[rows != ""]
-    brackets = rows.index[lines[rows.index].str.split().str[0].str.fullmatch(BRACKETS)]
+    signs = lines[rows.index].str.split().str[0]
+    first = next(iter(rows.index[signs.str.fullmatch(BRACKETS)]), None)
     table, left_out, letters = _matrix(rows, length), rows[:0], ""
-    if table is None and len(brackets):
-        first = brackets[0]
+    if table is None and first:
         pairs = _pairs_of_brackets(path, first, lines[first], length)
         table = pd.DataFrame(pairs, [first] * len(pairs), ["i", "j"])
         left_out = rows.drop(first)
@@ -577,30 +579,31 @@ def read_contacts(
     near = given < TOUCH if value == "d" else given >= LIKELY
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
-    for sites in ((i, j), (j, i)):
-        known[sites] = True
-        np.logical_or.at(contacts, sites, near)
-        np.fmin.at(distances, sites, table.get("d", np.nan))
+    for pairs in ((i, j), (j, i)):
+        known[pairs] = True
+        np.logical_or.at(contacts, pairs, near)
+        np.fmin.at(distances, pairs, table.get("d", np.nan))
     # No list of contacts has half of all pairs, no structure 60 of each site on average; nor are
     # all of so many distances short.
     half = length * (length - 1) / 2
     most = {"d": min(max(half, known.sum()), 60 * length), "p": 2 * half}.get(value, half)
-    if contacts.sum() >= most or (value == "d" and given.max() < NEAREST):
+    found = contacts.sum() // 2
+    if 2 * found >= most or (value == "d" and given.max() < NEAREST):
         raise SourceError(
-            f"{path}: {contacts.sum() // 2} pairs of sites in contact, with values up to "
+            f"{path}: {found} pairs of sites in contact, with values up to "
             f"{given.max():g}; expected the pairs in contact alone, distances in angstrom "
             "(ten times those in nanometres) or probabilities; a first line i, j, d or i, j, p "
             "says which these are"
         )
-    said = f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"
-    if list(numbers) not in ([], [*range(1, length + 1)]) and (
-        of_casp or not (letters or "a_i" in table)
-    ):
-        said += f"; sites by {by}"
+    said = f"{known.sum() // 2} pairs listed, {found} of them in contact"
+    said += f"; sites by {by}" * (
+        list(numbers) not in ([], [*range(1, length + 1)])
+        and (of_casp or not (letters or "a_i" in table))
+    )
     if value != "d":
         inside = np.isin(np.arange(1, length + 1), counted)
         known = inside & inside[:, None] & ~np.eye(length, dtype=bool)
-    passed = {
+    counts = {
         "columns where the sequence in the file has another letter than the reference record (is "
         "it of the same columns?)": sum(
             own.get(place, "X") not in [letter, *ANYTHING]
@@ -619,7 +622,7 @@ def read_contacts(
         distances,
         [
             said,
-            *(f"{what}: {count}" for what, count in passed.items() if count),
+            *(f"{what}: {count}" for what, count in counts.items() if count),
             *[f"columns passed over: {', '.join(left)}"] * (len(left) > 0),
         ],
     )

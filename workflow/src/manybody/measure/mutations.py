@@ -91,8 +91,9 @@ def energies(
     lower-case letters and dots of A3M. Others, and beside such also records without gaps, are
     aligned to the profile of tokens `family` (N, L).
     """
-    form, text = alignment.format_of(Path(path)), read_text(Path(path)).replace("\0", "")
-    read = alignment.parsed(text, form, Path(path))
+    path = Path(path)
+    form, text = alignment.format_of(path), read_text(path).replace("\0", "")
+    read = alignment.parsed(text, form, path)
     kept = [record for record in read if not record[0].startswith(alignment.ANNOTATION)]
     bare = [name for name, row in kept if not row.strip(alignment.GAPS + "*")]
     if bare or not kept:
@@ -124,12 +125,11 @@ def energies(
             )
         rows, width = letters_of(family, model.about), max(map(len, letters))
         parts = [[one[n] for n in other] for one in (names, letters)]
-        alignment.encode(
-            Path(path), parts[0], [row.ljust(width, "-") for row in parts[1]], kind, confirmed=True
-        )
+        padded = [row.ljust(width, "-") for row in parts[1]]
+        alignment.encode(path, parts[0], padded, kind, confirmed=True)
         for n, row in zip(other, profile.align(*parts, rows, kind), strict=True):
             given[n] = row
-    tokens, _ = alignment.encode(Path(path), names, given, kind, confirmed=True)
+    tokens, _ = alignment.encode(path, names, given, kind, confirmed=True)
     residues = (tokens != alignment.GAP).sum(axis=1)
     placed, had = (
         pd.Series(part).str.rstrip("*").str.count(f"[^{alignment.GAPS}]")
@@ -290,7 +290,7 @@ def effects(
     row, wild, position, new = _mutations(path, found["mutant"], about["kind"])
     site_of = {number: site for site, number in enumerate(about["numbers"]) if number is not None}
     sites = (position + offset).map(site_of)
-    at = sites[sites.notna()].astype(int)
+    at = sites.dropna().astype(int)
     if not len(at) or (wild[at.index] != np.array(list(about["aligned"].upper()))[at]).any():
         raise SourceError(f"{path}: {_misplaced(wild, position, about, offset)}")
     colours = new.map({letter: n for n, letter in enumerate(about["alphabet"]) if letter != "-"})

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -47,8 +48,8 @@ def write(
     """
     out = Path(out)
     judged = scorecard.gathered(claims)
-    carded = [card for path in cards for card in measured.read(path)]
-    said = [claim for claims in judged.values() for claim in claims]
+    carded = [*itertools.chain(*map(measured.read, cards))]
+    said = [*itertools.chain(*judged.values())]
     shown = []
     for paper, figure in figures:
         stem = out.parent / "figures" / paper / figure
@@ -69,8 +70,7 @@ def write(
             }
         )
     ranks = [claim.id.rpartition("/")[0] for claim in scorecard.ranked(said)]
-    places = {name: place for place, name in enumerate(dict.fromkeys(ranks))}
-    first = sorted(shown, key=lambda figure: places.get(figure["path"], len(places)))[:FIRST]
+    first = sorted(shown, key=lambda figure: [*ranks, figure["path"]].index(figure["path"]))[:FIRST]
     texts = [f"{text} ({files})" for text, files in own_texts(config).items()]
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     text = (

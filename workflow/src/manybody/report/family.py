@@ -41,7 +41,6 @@ FILES = [
     ("evcouplings.csv", "the scores in EVcouplings' form, by residues of the reference record"),
 ]
 STRIP = 60  # sites in a row of the map of mutations
-EXTREME = 99  # percentile of the sizes of changes from which colours are full
 TITLES = {"f": "one site", "c_2": "two sites, connected", "c_3": "three sites, connected"}
 COLOURS = {"natural": style.ORIGINAL, "generated": style.ORDERS[2]}
 CHAINS = {
@@ -216,9 +215,8 @@ def write_generated(
     refuse_overwriting([alignment], [out.with_name(f"{out.name}.fasta")])
     found, family, weights = mutations.opened(model, alignment, learned=True)
     tokens, mixing = family_statistics.generate(found, count, sweeps, seed)
-    rows = mutations.letters_of(tokens, found.about)
-    lines = (f">generated-{n}\n{row}\n" for n, row in enumerate(rows, start=1))
-    write_text(f"{out}.fasta", "".join(lines))
+    rows = enumerate(mutations.letters_of(tokens, found.about), start=1)
+    write_text(f"{out}.fasta", "".join(f">generated-{n}\n{row}\n" for n, row in rows))
     if family is None:
         return [f"{out}.fasta; give --alignment to compare them with sequences of the family"]
     table, points = family_statistics.compared(family, tokens, found.vocabulary, weights, seed)
@@ -244,7 +242,7 @@ def draw_mutations(changes: np.ndarray, own: np.ndarray, sites: list[str], lette
 
     rows = -(-len(sites) // STRIP)
     figure = style.new(2, 0.6 + 0.11 * len(letters) * rows)
-    most = np.nanpercentile(abs(changes), EXTREME)
+    most = np.nanpercentile(abs(changes), 99)  # colours are full from there on
     colours = colormaps["RdBu"].with_extremes(bad="0.85")
     looks = dict(cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="none")
     for row, axes in enumerate(figure.subplots(rows, 1, squeeze=False).flat):
@@ -253,8 +251,7 @@ def draw_mutations(changes: np.ndarray, own: np.ndarray, sites: list[str], lette
         with_residue = np.flatnonzero(own[first:last])
         axes.plot(with_residue, own[first:last][with_residue] - 1, "k.", markersize=2)
         axes.set_xlim(-0.5, STRIP - 0.5)
-        ticks = np.arange(0, last - first, 5)
-        axes.set_xticks(ticks, [sites[first + tick] for tick in ticks])
+        axes.set_xticks(range(0, last - first, 5), sites[first:last:5])
         axes.set_yticks(range(len(letters) - 1), letters[1:])
         axes.tick_params(labelsize=6, length=0)
         axes.spines["bottom"].set_bounds(-0.5, last - first - 0.5)
@@ -268,9 +265,9 @@ def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
     the nearest natural sequence, and how the chains mix."""
     figure = style.new(2, 4.8)
     *statistics, components, distances, chains = figure.subplots(2, 3).flat
-    drawn = {panel: dict(iter(one.groupby("series"))) for panel, one in points.groupby("panel")}
+    drawn = dict(iter(points.groupby(["panel", "series"])))
     for letter, axes, row in zip("abc", statistics, table.itertuples(), strict=True):
-        (values,) = drawn[row.statistic].values()
+        values = drawn[row.statistic, "values"]
         ends = values[["x", "y"]].to_numpy()
         axes.plot([ends.min(), ends.max()], [ends.min(), ends.max()], color=style.ORIGINAL)
         axes.plot(values["x"], values["y"], ".", color=COLOURS["generated"], markersize=1.5)
@@ -278,7 +275,7 @@ def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
         said = f"r = {row.correlation:.3f}\nslope {row.slope:.2f}\nhalves: r = {row.halves:.3f}"
         axes.text(0.05, 0.95, said, transform=axes.transAxes, va="top", fontsize=style.SMALL)
     for series, colour in COLOURS.items():
-        along, near = drawn["components"][series], drawn["distances"][series]
+        along, near = drawn["components", series], drawn["distances", series]
         components.plot(along["x"], along["y"], ".", color=colour, markersize=2, label=series)
         distances.plot(near["x"], near["y"], color=colour, label=series)
     components.set(xlabel="first component", ylabel="second", title="(d) principal components")
@@ -289,7 +286,7 @@ def draw_generated(table: pd.DataFrame, points: pd.DataFrame):
     )
     style.legend_below(distances, 2)
     for name, (label, colour) in CHAINS.items():
-        later = drawn["mixing"][name]
+        later = drawn["mixing", name]
         chains.plot(later["x"], later["y"], ".-", color=colour, label=label)
     chains.set(
         xscale="log",

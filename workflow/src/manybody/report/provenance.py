@@ -60,16 +60,14 @@ def commit(checkout: str | Path) -> str:
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "not known: the code is no git checkout"
-    clean = said.removesuffix("-dirty")
-    return clean if clean == said else f"{clean}, with changes that are not committed"
+    return re.sub("-dirty$", ", with changes that are not committed", said)
 
 
 def machine() -> str:
     """Processor, cores and memory of the machine that writes the page."""
     cpuinfo = Path("/proc/cpuinfo")
     said = cpuinfo.read_text("utf-8") if cpuinfo.is_file() else ""
-    named = re.search(r"^model name\s*: *(.*?) *$", said, re.MULTILINE)
-    model = named[1] if named else platform.machine()
+    model = [*re.findall(r"(?m)^model name\s*: *(.*?) *$", said), platform.machine()][0]
     memory = psutil.virtual_memory().total / 2**30
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, {platform.system()}"
 

@@ -9,7 +9,6 @@ from manybody.io.atomic import write_text
 from manybody.papers.claims import Claim, read, written
 
 ENDING = ".claims.csv"
-SAID = 3
 PREAMBLE = """# Scorecard
 
 **yes** and **no** have evidence of 95 %; the number is that of the comparison that decides, with \
@@ -21,8 +20,10 @@ HEAD = ["| figure | claim | verdict | number | because |", "| --- | --- | --- | 
 
 def gathered(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[Claim]]:
     """Claims of each (paper, figure), sorted, of files {paper}/{figure}.claims.csv."""
-    named = {(Path(path).parent.name, Path(path).name.removesuffix(ENDING)): path for path in paths}
-    return {key: read(named[key]) for key in sorted(named)}
+    found = {
+        (path.parent.name, path.name.removesuffix(ENDING)): read(path) for path in map(Path, paths)
+    }
+    return dict(sorted(found.items()))
 
 
 def ranked(claims: Iterable[Claim]) -> list[Claim]:
@@ -43,14 +44,14 @@ def answers(claims: Iterable[Claim]) -> list[str]:
     """Three sentences of what was found: those that claims carry, then verdicts."""
     return [
         claim.sentence or f"{claim.statement}: {claim.verdict} ({claim.because})."
-        for claim in ranked(claims)[:SAID]
+        for claim in ranked(claims)[:3]
     ]
 
 
 def found_in(files: Iterable[str]) -> list[str]:
     """The `answers` of the figures whose claims are among a run's files."""
-    named = gathered(file for file in files if file.endswith(ENDING))
-    return answers(claim for claims in named.values() for claim in claims)
+    found = gathered(file for file in files if file.endswith(ENDING))
+    return answers(claim for claims in found.values() for claim in claims)
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
