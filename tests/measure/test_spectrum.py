@@ -471,13 +471,11 @@ def test_a_triple_spans_from_its_first_to_its_last():
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_of_a_passage_is_its_pairs(causal):
     """The influence in a sum over sources is known for each r, whatever the other tokens are."""
-    length, mu = 6, np.array([0.5, 0.3, 0.2])
-    model, tokens = decaying(length, 3, causal)._replace(batch=2), random_tokens(7, length, 3)
+    length, tokens = 6, random_tokens(7, 6, 3)
+    model, mu = decaying(length, 3, causal)._replace(batch=2), flips.unigram(tokens, 3, (2,))
     passage = random_tokens(1, length, 3, seed=9)[0]
     passage[4] = 2
-    found_, pairs = spectra.influence_map(
-        model, tokens, passage, mu=mu, special=(2,), contexts=7, seed=1
-    )
+    found_, pairs = spectra.influence_map(model, tokens, passage, special=(2,), contexts=7, seed=1)
     np.testing.assert_allclose(pairs, found_, atol=1e-12)
     targets = range(1, length) if causal else range(length)
     free = passage != 2
@@ -508,14 +506,11 @@ def test_the_map_takes_as_many_targets_as_its_passes_allow():
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_tells_pairs_from_higher_orders(causal):
     """The mean over draws of contexts is that of the cube, for each pair and each of the two."""
-    length, mu = 4, np.full(3, 1 / 3)
-    model, tokens = tabulated.model(length, 3, 3, causal=causal), random_tokens(1, length, 3)
+    model, tokens = tabulated.model(4, 3, 3, causal=causal), random_tokens(1, 4, 3)
     passage, few = (tokens[0] + 1) % 3, np.repeat(tokens, 4, axis=0)
+    length, mu = 4, flips.unigram(few, 3)
     draws = np.array(
-        [
-            spectra.influence_map(model, few, passage, mu=mu, contexts=2, seed=seed)
-            for seed in range(400)
-        ]
+        [spectra.influence_map(model, few, passage, contexts=2, seed=seed) for seed in range(400)]
     )
     targets = np.arange(1, length) if causal else np.array([2])
     cube = flips.cube(model, passage, tokens[0], np.arange(length), targets)

@@ -167,10 +167,10 @@ def walsh_weights(logits: Tensor, mu: np.ndarray | Tensor) -> np.ndarray:
     size = count.bit_length() - 1
     shape = logits.shape
     for bit in range(size):
-        pairs = logits.view(-1, 2, 2**bit, *shape[1:])
-        logits = torch.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], dim=1)
+        first, second = logits.view(-1, 2, 2**bit, *shape[1:]).unbind(1)
+        logits = torch.stack([first + second, first - second], dim=1)
     squares = norm(logits.reshape(shape) / count, mu)
-    degrees = np.array([place.bit_count() for place in range(count)])
+    degrees = np.bitwise_count(np.arange(count))
     return np.stack([squares[degrees == degree].sum(0) for degree in range(size + 1)])
 
 

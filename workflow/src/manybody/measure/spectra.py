@@ -115,7 +115,7 @@ def measured(
         return sorted(asked), []
     if isinstance(asked, int):
         wanted = np.geomspace(kept[-1], kept[-1] / EARLY, asked)
-        nearest = {int(np.abs(np.log(np.maximum(kept, 0.1) / at)).argmin()) for at in wanted}
+        nearest = {np.abs(np.log(np.maximum(kept, 0.1) / at)).argmin() for at in wanted}
         return [kept[place] for place in sorted(nearest)], []
     if asked == "last":
         return kept[-1:], []
@@ -170,25 +170,22 @@ def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list
     return [after[len(before) :] for before, after in pairwise(texts)]
 
 
-def ranges(rows: pd.DataFrame, orders: int, seed: int = 0) -> pd.DataFrame:
+def ranges(rows: pd.DataFrame, orders: int) -> pd.DataFrame:
     """The share of each M_k, k = 1 .. `orders`, at each span, from the draws of `spectrum`: rows of
-    quantity `span k`, whose order is the span.
-
-    The span of a pair (k = 1) is the distance |i - j| of target and source; of a triple (k = 2) and
-    of larger sets it is that of the first position from the last.
+    quantity `span k`, whose order is the span, the distance of the first position from the last,
+    the target among them.
     """
     results = []
     for order in range(1, orders + 1):
         some = rows[(rows["order"] == order) & (rows["span"] > 0)]
-        blocks, weighted = Blocks(some, seed), (some["weight"] * some["value"]).to_numpy()
+        blocks, weighted = Blocks(some), (some["weight"] * some["value"]).to_numpy()
         span = some["span"].to_numpy()
         whole = blocks.sums(span > 0, weighted)
         for each in np.unique(span):
             share = blocks.sums(span == each, weighted) / whole
-            results.append((f"span {order}", int(each), float(share[0]), blocks.error(share)))
-    return pd.DataFrame(results, columns=["quantity", "order", "value", "se"]).assign(
-        reached=True, state="measured"
-    )
+            results.append((f"span {order}", each, share[0], blocks.error(share)))
+    table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
+    return table.assign(reached=True, state="measured")
 
 
 def of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
@@ -196,9 +193,7 @@ def of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
     if rows is not None:
         yield ranges(rows, entry["orders"])
     if entry.get("anchored"):
-        yield anchored_loss(
-            model, tokens, law=entry["law"], special=model.special, **entry["anchored"]
-        )
+        yield anchored_loss(model, tokens, entry["law"], model.special, **entry["anchored"])
     if entry.get("passage") is not None:
         yield _influences(model, tokens, entry)
 
@@ -211,14 +206,13 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
     if not model.about.causal:
         contexts = 8
         targets = max(entry["forwards"] // (2 * length * contexts), 1)
-    asked = dict(law=entry["law"], special=model.special, contexts=contexts, targets=targets)
-    both = influence_map(model, tokens, tokens[entry["passage"]], **asked)
+    asked = entry["law"], model.special, contexts, targets
+    both = influence_map(model, tokens, tokens[entry["passage"]], *asked)
     parts = []
     for name, found in zip(("influence", "pairs"), both, strict=True):
-        for target in np.flatnonzero(np.isfinite(found).any(1)):
-            sources = np.flatnonzero(np.isfinite(found[target]))
-            part = pd.DataFrame({"order": sources, "value": found[target, sources]})
-            parts.append(part.assign(quantity=f"{name} on {target}"))
+        target, source = np.nonzero(np.isfinite(found))
+        part = pd.DataFrame({"order": source, "value": found[target, source]})
+        parts.append(part.assign(quantity=[f"{name} on {i}" for i in target]))
     return pd.concat(parts, ignore_index=True).assign(
         draws=2 * contexts, reached=True, state="measured"
     )
@@ -229,11 +223,8 @@ def influence_map(
     model: Model | Conditionals,
     tokens: np.ndarray,
     passage: np.ndarray,
-    *,
-    mu: np.ndarray | None = None,
     law: str = "text",
     special: tuple[int, ...] = (),
-    sweeps: int = 1,
     contexts: int = 16,
     targets: int | None = None,
     seed: int = 0,
@@ -248,15 +239,14 @@ def influence_map(
     2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
     """
     others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
+    draws = Draws(model, tokens, None, law, special, 1, seed, (passage, others))
     length, count = len(passage), len(others)
     asked = draws.targets[draws.free[0, draws.targets]]
     if targets is not None and targets < len(asked):
         asked = asked[np.linspace(0, len(asked) - 1, targets).round().astype(int)]
     found = np.full((2, length, length), np.nan)
-    for target in asked:
-        seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
-        found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
+    seen, _ = draws.context(np.array([0]), asked[None])
+    found[:, asked] = np.where(seen[0], 0.0, np.nan)
     rng = np.random.default_rng(spawn(seed, "map", 1))
     groups = draws.targets[None] if draws.model.causal else asked[:, None]
     for block, group in product(range(count), groups):
@@ -267,10 +257,11 @@ def influence_map(
         for begin in range(0, len(sources), draws.inner.batch):
             part = sources[begin : begin + draws.inner.batch]
             changes = [_changes(draws.inner, *starts, m, part, group) for m in flipped]
-            sizes = [flips.norm(change.clone(), draws.metric).T for change in changes]
-            total = flips.norm(changes[0] + changes[1], draws.metric).T
-            found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
-            found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
+            both = flips.norm(changes[0] + changes[1], draws.metric)
+            first, second = (flips.norm(change, draws.metric) for change in changes)
+            at = np.ix_(group, part)
+            found[0][at] += (first + second).T / (2 * count)
+            found[1][at] += (both - first - second).T / (2 * count)
     return found
 
 
@@ -288,13 +279,11 @@ def _changes(model: Conditionals, start, other, flipped, sources, targets) -> to
 def anchored_loss(
     model: Model | Conditionals,
     tokens: np.ndarray,
-    *,
-    size: int = 8,
-    mu: np.ndarray | None = None,
     law: str = "text",
     special: tuple[int, ...] = (),
-    sweeps: int = 1,
-    targets: int = 256,
+    *,
+    size: int,
+    targets: int,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
@@ -307,7 +296,7 @@ def anchored_loss(
     The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
     of the number h of flipped tokens, so that no table of all 2^q logits is needed.
     """
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    draws = Draws(model, tokens, None, law, special, 1, seed)
     if not 1 <= size < tokens.shape[1]:
         raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
     draws.learn_profile()
@@ -324,7 +313,7 @@ def anchored_loss(
         asked = draws.targets if draws.model.causal else at[0]
         _, differ = draws.context(np.array([block]), at)
         chosen = flips.draw_set(flips.chances(differ, at, draws.profile)[:, 0], size, rng)[0]
-        place, sums = int(np.flatnonzero(asked == target)[0]), 0
+        place, sums = asked.tolist().index(target), 0
         ends = draws.s[block], draws.r[block]
         for flipped, logits in flips.cube(draws.model, *ends, chosen, asked):
             sums = sums + torch.from_numpy(np.eye(size + 1)[:, flipped]) @ logits[:, place].cpu()
@@ -335,6 +324,6 @@ def anchored_loss(
     for name, found in (("loss", losses), ("excess", losses - losses[:, -1:])):
         for degree in degrees:
             mean = of_blocks.sums(every, found[:, degree]) / of_blocks.sums(every)
-            results.append((f"anchored {name}", degree, float(mean[0]), of_blocks.error(mean)))
+            results.append((f"anchored {name}", degree, mean[0], of_blocks.error(mean)))
     table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
     return table.assign(draws=targets, forwards=targets * 2**size, reached=True, state="measured")

@@ -32,12 +32,12 @@ from manybody.models.base import Model
 CHUNKS = {False: 64, True: 16}  # draws at a time, of a masked and of a causal model
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
-# Replicates are kept for so many different numbers of blocks, each of which comes again with the
-# next checkpoint, up to so many blocks: 200 MB at most.
+# Replicates of so many numbers of blocks, each up to so many, are kept for the next checkpoint:
+# 200 MB at most.
 KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
 FLOOR_TOLERANCE = (
-    1.1  # an error within this factor of what endless draws would leave is as good as that
+    1.1  # factor over what endless draws would leave, within which an error is as good
 )
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
@@ -105,32 +105,30 @@ def spectrum(
     `degree` that the model may exceed.
     """
     own = model.model if isinstance(model, Conditionals) else model
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
-    costs = costs_of(orders, degree, tokens.shape[1], forwards, draws.chunk)
-    if degree is not None and own is not None and degree < (most := _degree(own, tokens.shape[1])):
-        raise Refusal(
-            f"found {degree} for {own.about.generator}; expected at least {most}, the degree that "
-            f"its logits can have; leave it out and give orders, which needs no bound",
-            "degree",
-        )
+    draws, length = Draws(model, tokens, mu, law, special, sweeps, seed), tokens.shape[1]
+    costs = costs_of(orders, degree, length, forwards, draws.chunk)
+    if degree is not None and own is not None:
+        most = length - 1 if own.about.degree is None else min(own.about.degree, length - 1)
+        if degree < most:
+            raise Refusal(
+                f"found {degree} for {own.about.generator}; expected at least {most}, the degree "
+                f"that its logits can have; leave it out and give orders, which needs no bound",
+                "degree",
+            )
     if degree is None and importance:
         draws.learn_profile()
-    rows = pd.DataFrame(columns=COLUMNS) if rows is None else rows
-    table = None
+    wanted, done = list(costs), dict.fromkeys(costs, 0)
     while True:
-        last = rows.groupby("order")["draw"].max()
-        done = {order: int(last.get(order, -1)) + 1 for order in costs}
-        wanted = list(costs)
-        if not rows.empty:
+        if rows is not None:
             table = summary(rows, first, higher, degree, variance, seed)
             if save is not None:
                 save(rows)
             wanted = _wanted(table, degree, BELIEVED * draws.chunk)
+            done = (rows.groupby("order")["draw"].max() + 1) // draws.chunk
         left = forwards - sum(done[order] * cost for order, cost in costs.items())
         added = []
         for order in wanted:
-            cost = costs[order] * draws.chunk
-            begin = done[order] // draws.chunk
+            begin, cost = done[order], costs[order]
             chunks = min(max(1, begin // 4), left // cost)
             for number in range(begin, begin + chunks):
                 added.append(
@@ -140,9 +138,8 @@ def spectrum(
                     progress.update(cost)
             left -= chunks * cost
         if not added:
-            break
-        rows = pd.concat([rows, *added] if len(rows) else added, ignore_index=True)
-    return Spectrum(table, rows)
+            return Spectrum(table, rows)
+        rows = pd.concat([rows, *added], ignore_index=True)
 
 
 @torch.no_grad()
@@ -167,19 +164,13 @@ def enumerated(
     return Spectrum(summary(rows, degree=length - 1, seed=seed), rows)
 
 
-def _degree(model: Model, length: int) -> int:
-    """The largest degree that logits of sequences of a length can have."""
-    known = model.about.degree
-    return length - 1 if known is None else min(known, length - 1)
-
-
 def costs_of(
     orders: int, degree: int | None, length: int, forwards: int, chunk: int
 ) -> dict[int, int]:
-    """Forwards of a draw by its order (`forwards_of`).
+    """Forwards of a `chunk` of draws by their order.
 
     `Refusal` for orders, or a degree, that sequences of `length` tokens do not have, and for too
-    few `forwards` for a `chunk` of draws of each order.
+    few `forwards` for a chunk of each order.
     """
     largest = orders if degree is None else degree
     if not 1 <= largest < length:
@@ -188,8 +179,8 @@ def costs_of(
             f"length L",
             "orders" if degree is None else "degree",
         )
-    costs = forwards_of(largest, degree)
-    if forwards < (least := sum(costs.values()) * chunk):
+    costs = {order: each * chunk for order, each in forwards_of(largest, degree).items()}
+    if forwards < (least := sum(costs.values())):
         raise Refusal(
             f"found {forwards}; expected at least {least}, which {chunk} draws of each order "
             f"take; allow more",
@@ -200,11 +191,9 @@ def costs_of(
 
 def forwards_of(largest: int, degree: int | None) -> dict[int, int]:
     """Forwards of a draw by its order; those of cubes count as order 1."""
-    return (
-        {order: 2**order + (order == 1) for order in range(1, largest + 1)}
-        if degree is None
-        else {1: 2**degree + 1}
-    )
+    if degree is not None:
+        return {1: 2**degree + 1}
+    return {order: 2**order + (order == 1) for order in range(1, largest + 1)}
 
 
 def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
@@ -214,11 +203,11 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
     asked = table["quantity"].isin(["M", "W"])
     if degree is not None:
         asked &= (table["quantity"] == "W") | (table["order"] == 1)
-    hopeless = (table["asked"] > 0) & (table["floor"] > table["asked"])
+    hopeless = table["asked"].between(0, table["floor"], inclusive="neither")
     hopeless &= table["se"] < FLOOR_TOLERANCE * table["floor"]
-    useful = ~table["reached"] & ~hopeless
-    missed = table["order"][asked & (useful | (table["draws"] < least))]
-    return sorted(set(missed)) if degree is None else [1] * (len(missed) > 0)
+    useful = ~(table["reached"] | hopeless)
+    missed = table["order"][asked & (useful | (table["draws"] < least))].tolist()
+    return missed if degree is None else [1] * any(missed)
 
 
 class Draws:
@@ -303,16 +292,18 @@ class Draws:
         block, targets = np.array([number]), self.targets[self.free[number, self.targets]]
         found = []
         for group in targets[None] if self.model.causal else targets[:, None]:
-            asked = self.targets if self.model.causal else group
-            seen, differ = self.context(block, asked[None])
-            given = self.s[number], self.r[number], np.flatnonzero(differ[0].any(0)), asked
+            asked = (self.targets if self.model.causal else group)[None]
+            context = self.context(block, asked)
+            chosen = np.flatnonzero(context[1].any((0, 1)))
+            given = self.s[number], self.r[number], chosen, asked[0]
             logits = torch.cat([part for _, part in flips.cube(self.inner, *given)])
-            kept, counts = np.isin(asked, group)[None], (seen.sum(2), differ.sum(2))
-            weights, span = flips.walsh_weights(logits, self.metric), np.zeros_like(asked[None])
+            weights = flips.walsh_weights(logits, self.metric)
             for order in range(self.s.shape[1]):
-                binomials = [comb(d, order) - (order == 0) * (d == 0) for d in range(len(weights))]
-                given = asked[None], order, span, counts, np.array([1 / len(targets)])
-                found.append(self._rows(kept, block, *given, (np.array(binomials) @ weights)[None]))
+                binomials = [comb(d, order) for d in range(len(weights))]
+                binomials[0] *= order > 0
+                values = (np.array(binomials) @ weights)[None]
+                given = asked, order, 0 * asked, context, np.array([1 / len(targets)]), values
+                found.append(self._rows(np.isin(asked, group), block, *given))
         return found
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -323,32 +314,32 @@ class Draws:
         return seen, seen & (self.r != self.s)[blocks, None]
 
     def _begin(self, numbers: np.ndarray, rng: np.random.Generator):
-        """Blocks (n,), random contexts and their flips (n, L), targets (n, A), which are asked."""
+        """Random contexts, their flips and other contexts (n, L); targets (n, A), which of them are
+        asked, and their `context`."""
         blocks = numbers % len(self.blocks)
         s, r, kept = self.s[blocks], self.r[blocks], self.free[blocks][:, self.targets]
         start = np.where(rng.random(s.shape) < 0.5, s, r)
+        other = s + r - start
         targets = np.tile(self.targets, (len(blocks), 1))
         if not self.model.causal:
             targets = np.argmax(rng.random(kept.shape) * kept, axis=1)[:, None]
             kept = np.ones_like(targets, bool)
-        return blocks, start, s + r - start, targets, kept
+        fresh = np.where(rng.random(s.shape) < 0.5, start, other)
+        return start, other, fresh, targets, kept, self.context(blocks, targets)
 
     def _sample_sets(self, order, numbers, rng, uniform=flips.UNIFORM) -> list[tuple]:
-        blocks, start, other, targets, kept = self._begin(numbers, rng)
-        every = np.arange(len(blocks))
-        fresh = np.where(rng.random(start.shape) < 0.5, start, other)
-        seen, differ = self.context(blocks, targets)
-        chance = flips.chances(differ, targets, self.profile, uniform)
+        start, other, fresh, targets, kept, context = self._begin(numbers, rng)
+        chance = flips.chances(context[1], targets, self.profile, uniform)
         can = kept & ((chance > 0).sum(2) >= order)
         # The target whose profile the set is drawn by; any of a causal model.
         anchor = np.argmax(rng.random(can.shape) * can, axis=1)
-        chosen = flips.draw_set(chance[every, anchor], order, rng)
+        chosen = flips.draw_set(chance[np.arange(len(start)), anchor], order, rng)
         of_set = flips.set_chance(np.take_along_axis(chance, chosen[:, None], axis=2))
         mixed = (of_set * can).sum(1) / np.maximum(can.sum(1), 1)
         drawn = can.any(1)
-        weight = np.divide(1, mixed * kept.sum(1), out=np.zeros(len(blocks)), where=drawn)
-        values = np.zeros((1 + (order == 1), *targets.shape))
-        for begin in range(0, len(blocks), self.inner.batch):
+        weight = np.divide(1, mixed * kept.sum(1), out=np.zeros(len(start)), where=drawn)
+        values = np.zeros((2, *targets.shape))
+        for begin in range(0, len(start), self.inner.batch):
             part = slice(begin, begin + self.inner.batch)
             given = start[part], other[part], chosen[part], targets[part]
             change, here = flips.alternating(self.inner, *given)
@@ -356,45 +347,41 @@ class Draws:
             if order == 1:
                 here -= flips.ask(self.inner, fresh[part], targets[part])
                 values[1, part] = flips.norm(here, self.metric) / 2
-        first, last = chosen.min(1)[:, None], chosen.max(1)[:, None]
+        first, last = chosen.min(1, keepdims=True), chosen.max(1, keepdims=True)
         span = np.maximum(targets, last) - np.minimum(targets, first)
         asked = kept & drawn[:, None]
         if self.model.causal:
             asked &= targets > last
         asked[~drawn, 0] = True  # a draw that finds nothing to flip counts, as 0
-        counts = seen.sum(2), differ.sum(2)
-        found = [self._rows(asked, numbers, targets, order, span, counts, weight, values[0])]
+        found = [self._rows(asked, numbers, targets, order, span, context, weight, values[0])]
         if order == 1:
             mean = 1 / kept.sum(1)
-            found.append(self._rows(kept, numbers, targets, 0, 0 * span, counts, mean, values[1]))
+            found.append(self._rows(kept, numbers, targets, 0, 0 * span, context, mean, values[1]))
         return found
 
     def _cube(self, size: int, number: int, rng: np.random.Generator) -> list[tuple]:
         numbers = np.array([number])
-        blocks, start, other, targets, kept = self._begin(numbers, rng)
-        fresh = np.where(rng.random(start.shape) < 0.5, start, other)
-        seen, differ = self.context(blocks, targets)
-        flipped = differ.any(1)
+        start, other, fresh, targets, kept, context = self._begin(numbers, rng)
+        flipped = context[1].any(1)
         chosen = flips.draw_set(flipped / max(flipped.sum(), 1), size, rng)[0]
         outputs = flips.cube(self.inner, start[0], other[0], chosen, targets[0])
         logits = torch.cat([part for _, part in outputs])
         change = logits[0] - flips.ask(self.inner, fresh, targets)[0]
-        weights, counts = flips.walsh_weights(logits, self.metric), (seen.sum(2), differ.sum(2))
-        among, found = max(int(flipped.sum()), size), []
-        variance, span = flips.norm(change, self.metric) / 2, np.zeros_like(targets)
+        weights, among = flips.walsh_weights(logits, self.metric), max(int(flipped.sum()), size)
+        variance, found = flips.norm(change, self.metric) / 2, []
         for order in range(size + 1):
             values = sum(comb(d, order) * weights[d] for d in range(size + 1))
             mean = np.array([comb(among, order) / comb(size, order) / kept.sum()])
-            given = targets, order, span, counts, mean, (values if order else variance)[None]
-            found.append(self._rows(kept, numbers, *given))
+            given = order, 0 * targets, context, mean, (values if order else variance)[None]
+            found.append(self._rows(kept, numbers, targets, *given))
         return found
 
-    def _rows(self, asked, numbers, targets, order, span, counts, weight, values) -> tuple:
-        draw, place = np.nonzero(asked)
-        seen, differ = (count[draw, place] for count in counts)
-        block = self.blocks[numbers[draw] % len(self.blocks)]
-        columns = (block, numbers[draw], targets[draw, place], np.full(len(draw), order))
-        return *columns, span[draw, place], seen, differ, weight[draw], values[draw, place]
+    def _rows(self, asked, numbers, targets, order, span, context, weight, values) -> tuple:
+        at = np.nonzero(asked)
+        number, weight = numbers[at[0]], weight[at[0]]
+        seen, differ = (positions[at].sum(1) for positions in context)
+        columns = self.blocks[number % len(self.blocks)], number, targets[at]
+        return *columns, np.full_like(number, order), span[at], seen, differ, weight, values[at]
 
     def _replacement(self, law, s, others, kept, special, sweeps) -> np.ndarray:
         """r (n, L) of blocks s (n, L), of which the kept tokens are not special."""
@@ -428,7 +415,7 @@ class Draws:
 
 def _frame(parts: list[tuple]) -> pd.DataFrame:
     """The rows of all parts, tuples of columns."""
-    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    columns = map(np.concatenate, zip(*parts, strict=True))
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
@@ -445,7 +432,7 @@ _kept = lru_cache(KEPT)(_resampled)
 class Blocks:
     """Sums over blocks: the first of the replicates is of all blocks, the others resample them."""
 
-    def __init__(self, rows: pd.DataFrame, seed: int):
+    def __init__(self, rows: pd.DataFrame, seed: int = 0):
         names, self.places = np.unique(rows["block"], return_inverse=True)
         self.count = len(names)
         self.weights = (_kept if self.count <= BLOCKS else _resampled)(self.count, seed)
@@ -497,25 +484,23 @@ def summary(
     every, largest = order == 0, order.max()
     total = blocks.sums(every, weighted) / blocks.sums(new & every)
     none = total[0] <= NONE * variance
-    unit = np.eye(largest + 1)
-    parts = {("M", k): unit[k] for k in range(1, largest + 1)}
+    parts = {("M", k): signs for k, signs in enumerate(np.eye(largest + 1)) if k}
     for d in range(1, largest + 1) if degree else ():
-        signs = [(-1) ** (k - d) * comb(k, d) for k in range(largest + 1)]
-        parts["W", d] = np.where(np.arange(largest + 1) < d, 0, signs)
+        parts["W", d] = np.array([(-1) ** (k + d) * comb(k, d) for k in range(largest + 1)])
     results, means = [], {}
     for (quantity, k), signs in parts.items():
         drawn = k if degree is None else 1
         which, terms = signs[order] != 0, signs[order] * weighted
-        draws = int((new & (order == drawn)).sum())
-        mean = means[quantity, k] = blocks.sums(which, terms) / blocks.sums(new & (order == drawn))
+        these = new & (order == drawn)
+        mean = means[quantity, k] = blocks.sums(which, terms) / blocks.sums(these)
         error, share = blocks.error(mean), mean / total
         floor = blocks.floor(error, rows["draw"].to_numpy()[which], which, terms)
         asked = first * mean[0] if k == 1 else higher * total[0]
         least = max(3 * error, ROUNDING * total[0])
         known = dict(
             quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked,
-            share=share[0], share_se=blocks.error(share), draws=draws,
-            forwards=draws * forwards_of(largest, degree)[drawn], reached=error <= asked,
+            share=share[0], share_se=blocks.error(share), draws=these.sum(),
+            forwards=these.sum() * forwards_of(largest, degree)[drawn], reached=error <= asked,
             state="upper bound" if mean[0] < least else "measured",
         )  # fmt: skip
         if quantity == "M":
