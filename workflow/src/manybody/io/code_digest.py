@@ -8,6 +8,7 @@ module of the package that it imports, directly or not.
 import ast
 import hashlib
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
@@ -24,22 +25,22 @@ def code_digest(script: str | Path, modules: tuple[str, ...] = ()) -> str:
     `modules` names modules that are imported by name at run time, such as an architecture's.
     Read once in a process.
     """
-    digest = hashlib.sha256(_syntax(Path(script)).encode())
+    digest = hashlib.sha256(_read(Path(script))[1].encode())
     for module in import_closure(script, modules):
-        digest.update(f"\n{module}\n{_syntax(_file(module))}".encode())
+        digest.update(f"\n{module}\n{_read(_file(module))[1]}".encode())
     return digest.hexdigest()[:16]
 
 
 def import_closure(script: str | Path, modules: tuple[str, ...] = ()) -> list[str]:
     """Names of our modules that `script` and `modules` import, sorted."""
     found: set[str] = set()
-    queue = [*_imports(Path(script)), *modules]
+    queue = [*_read(Path(script))[0], *modules]
     while queue:
         module = queue.pop()
         if module in found or module in SILENT:
             continue
         found.add(module)
-        queue += _imports(_file(module))
+        queue += _read(_file(module))[0]
     return sorted(found)
 
 
@@ -48,17 +49,10 @@ def _file(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _imports(path: Path) -> list[str]:
-    return _read(path)[0]
-
-
-def _syntax(path: Path) -> str:
-    return _read(path)[1]
-
-
 @cache
 def _read(path: Path) -> tuple[list[str], str]:
-    """Imports of a file from the package, and its syntax without docstrings; parsed once."""
+    """Our modules that a file imports, with the packages they lie in, and its syntax without
+    docstrings."""
     tree, names = ast.parse(path.read_bytes()), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -69,9 +63,5 @@ def _read(path: Path) -> tuple[list[str], str]:
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     ours = [name for name in names if name.split(".")[0] in ROOTS and _file(name).is_file()]
-    parents = {
-        ".".join(name.split(".")[:depth])
-        for name in ours
-        for depth in range(1, name.count(".") + 1)
-    }
-    return sorted({*ours, *parents}), ast.dump(tree)
+    found = {part for name in ours for part in accumulate(name.split("."), "{}.{}".format)}
+    return sorted(found), ast.dump(tree)

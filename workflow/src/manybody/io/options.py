@@ -214,9 +214,8 @@ def refers(
     if kinds:
         wanted = wanted or f"of kind {' or '.join(kinds)}"
     fits = fits or (lambda entry, _: not kinds or entry.kind in kinds)
-
-    about = {"wanted": wanted, "fits": fits, "of": of, "same": same, "like": like}
-    return Annotated[str, Field(pattern=NAME), _marked(Reference, block=block, **about)]
+    marked = _marked(Reference, block=block, wanted=wanted, fits=fits, of=of, same=same, like=like)
+    return Annotated[str, Field(pattern=NAME), marked]
 
 
 def numbered(block: str, of: str, least: int = 0) -> Any:

@@ -59,10 +59,7 @@ def writing(path: str | Path, schema: pa.Schema, **encoding) -> Iterator[pq.Parq
 
 def set_document(writer: pq.ParquetWriter, document: dict) -> None:
     """Gives an open writer its JSON document, before it is closed."""
-    text = json.dumps(
-        {**document, "digest": _digest(document)},
-        sort_keys=True, ensure_ascii=True, allow_nan=False,
-    )  # fmt: skip
+    text = _text({**document, "digest": _digest(document)})
     writer.add_key_value_metadata({KEY.decode(): text})
 
 
@@ -116,9 +113,12 @@ def read_groups(path: str | Path, opened: pq.ParquetFile, groups: list[int]) -> 
         raise Refused(path, f"its data is damaged ({_line(error)})") from error
 
 
+def _text(document: dict) -> str:
+    return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
 def _digest(document: dict) -> str:
-    text = json.dumps(document, sort_keys=True, ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_text(document).encode()).hexdigest()
 
 
 def _line(error: Exception) -> str:

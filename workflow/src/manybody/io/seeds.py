@@ -5,6 +5,7 @@ they name the same stream, which pairs them.
 """
 
 import hashlib
+import struct
 import zlib
 
 import numpy as np
@@ -33,8 +34,7 @@ def stream_key(stream: str) -> tuple[int, ...]:
     """
     if not stream:
         return ()
-    digest = hashlib.sha256(stream.encode()).digest()
-    return tuple(int.from_bytes(digest[place : place + 4], "little") for place in range(0, 16, 4))
+    return struct.unpack("<4I", hashlib.sha256(stream.encode()).digest()[:16])
 
 
 def run_settings(

@@ -47,129 +47,94 @@ class Table(NamedTuple):
         return frame if found == about else None
 
 
-LOSSES = Table(
+TEXT, INTEGER, NUMBER = pa.string(), pa.int64(), pa.float64()
+
+
+def _table(kind: str, **columns: pa.DataType) -> Table:
+    return Table(kind, pa.schema(columns))
+
+
+LOSSES = _table(
     "losses",
-    pa.schema(
-        [
-            ("target", pa.string()),
-            ("step", pa.int64()),
-            ("sequence", pa.int64()),
-            ("loss_sum", pa.float64()),
-            ("correct", pa.int64()),
-            ("predictions", pa.int64()),
-        ]
-    ),
+    target=TEXT,
+    step=INTEGER,
+    sequence=INTEGER,
+    loss_sum=NUMBER,
+    correct=INTEGER,
+    predictions=INTEGER,
 )
 
-THEORY = Table(
-    "theory",
-    pa.schema(
-        [
-            ("quantity", pa.string()),
-            ("series", pa.string()),
-            ("seed", pa.int64()),
-            ("x", pa.float64()),
-            ("y", pa.float64()),
-            ("y_err", pa.float64()),
-        ]
-    ),
+THEORY = _table(
+    "theory", quantity=TEXT, series=TEXT, seed=INTEGER, x=NUMBER, y=NUMBER, y_err=NUMBER
 )
 
-MAPS = Table(
+MAPS = _table(
     "maps",
-    pa.schema(
-        [
-            ("name", pa.string()),  # A, V or attention
-            ("step", pa.int64()),  # of the checkpoint
-            ("layer", pa.int64()),  # 1 .. n, or 0 for the mean of the last two
-            ("row", pa.int64()),  # from 0, as `column`
-            ("column", pa.int64()),
-            ("value", pa.float64()),
-        ]
-    ),
+    name=TEXT,  # A, V or attention
+    step=INTEGER,  # of the checkpoint
+    layer=INTEGER,  # 1 .. n, or 0 for the mean of the last two
+    row=INTEGER,  # from 0, as `column`
+    column=INTEGER,
+    value=NUMBER,
 )
 
-DISPLACEMENTS = Table(
-    "displacements",
-    pa.schema(
-        [
-            ("seed", pa.int64()),
-            ("step", pa.int64()),
-            ("layer", pa.int64()),
-            ("value", pa.float64()),
-        ]
-    ),
-)
+DISPLACEMENTS = _table("displacements", seed=INTEGER, step=INTEGER, layer=INTEGER, value=NUMBER)
 
 # What a student of a code law lacks of each of its terms, as `measure.clock` says it.
-CLOCKS = Table(
+CLOCKS = _table(
     "clocks",
-    pa.schema(
-        [
-            ("step", pa.int64()),
-            ("term", pa.int64()),  # its number in the law
-            ("order", pa.int64()),
-            ("information", pa.float64()),  # c_e, nats a site
-            ("nested", pa.bool_()),
-            ("gap", pa.float64()),  # K_e, nats; NaN of a term that shares sites
-            ("share", pa.float64()),  # S_k of all terms of its order
-            ("own_share", pa.float64()),  # the same of the term alone
-        ]
-    ),
+    step=INTEGER,
+    term=INTEGER,  # its number in the law
+    order=INTEGER,
+    information=NUMBER,  # c_e, nats a site
+    nested=pa.bool_(),
+    gap=NUMBER,  # K_e, nats; NaN of a term that shares sites
+    share=NUMBER,  # S_k of all terms of its order
+    own_share=NUMBER,  # the same of the term alone
 )
 
 # The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
 # draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
-SPECTRUM = Table(
+SPECTRUM = _table(
     "spectrum",
-    pa.schema(
-        [
-            ("block", pa.int64()),  # number of s among the sequences
-            ("draw", pa.int64()),
-            ("target", pa.int64()),
-            ("order", pa.int64()),  # k of M_k; 0 for Var g
-            ("span", pa.int64()),  # from the first to the last of target and flips; 0 if undefined
-            ("positions", pa.int64()),  # of the context that are not special
-            ("differing", pa.int64()),  # how many of them differ between s and r
-            ("weight", pa.float64()),
-            ("value", pa.float64()),
-        ]
-    ),
+    block=INTEGER,  # number of s among the sequences
+    draw=INTEGER,
+    target=INTEGER,
+    order=INTEGER,  # k of M_k; 0 for Var g
+    span=INTEGER,  # from the first to the last of target and flips; 0 if undefined
+    positions=INTEGER,  # of the context that are not special
+    differing=INTEGER,  # how many of them differ between s and r
+    weight=NUMBER,
+    value=NUMBER,
 )
 
 # What follows from the draws at each checkpoint, as `measure.spectrum` says it; the loss of
 # logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
 # `span k` is the share of M_k whose positions are so far apart.
-SPECTRA = Table(
+SPECTRA = _table(
     "spectra",
-    pa.schema(
-        [
-            ("step", pa.int64()),
-            ("quantity", pa.string()),
-            ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut, a span
-            ("value", pa.float64()),
-            ("se", pa.float64()),
-            ("floor", pa.float64()),  # the error that only more sequences would lower
-            ("asked", pa.float64()),
-            ("share", pa.float64()),  # of Var g
-            ("share_se", pa.float64()),
-            ("draws", pa.int64()),
-            ("forwards", pa.int64()),
-            ("reached", pa.bool_()),  # the error that was asked
-            ("state", pa.string()),
-            # Of M_k: its values with blocks drawn anew, which are the same at all checkpoints.
-            ("replicates", pa.list_(pa.float64())),
-        ]
-    ),
+    step=INTEGER,
+    quantity=TEXT,
+    order=INTEGER,  # k of M_k, degree of W_d and of a cut, a span
+    value=NUMBER,
+    se=NUMBER,
+    floor=NUMBER,  # the error that only more sequences would lower
+    asked=NUMBER,
+    share=NUMBER,  # of Var g
+    share_se=NUMBER,
+    draws=INTEGER,
+    forwards=INTEGER,
+    reached=pa.bool_(),  # the error that was asked
+    state=TEXT,
+    # Of M_k: its values with blocks drawn anew, which are the same at all checkpoints.
+    replicates=pa.list_(NUMBER),
 )
 
 
 def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
     """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`."""
-    return pd.concat(
-        [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()],
-        ignore_index=True,
-    )
+    found = [LOSSES.read(path)[0].assign(seed=int(seed)) for seed, path in paths.items()]
+    return pd.concat(found, ignore_index=True)
 
 
 def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
@@ -185,15 +150,9 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
             f"has {', '.join(THEORY.schema.names)}"
         )
     # NaN is a number of these columns, not a missing value.
-    columns = [
-        pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
-        for field in THEORY.schema
-    ]
-    parquet.write_table(
-        path,
-        pa.Table.from_arrays(columns, schema=THEORY.schema),
-        {"kind": THEORY.kind, "about": about},
-    )
+    columns = {name: frame[name].to_numpy() for name in THEORY.schema.names}
+    table = pa.table(columns, THEORY.schema)
+    parquet.write_table(path, table, {"kind": THEORY.kind, "about": about})
 
 
 def rows(quantity: str, series: str, x, y, y_err=np.nan, seed: int = 0) -> pd.DataFrame:
@@ -253,14 +212,11 @@ def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.Dat
     rows = of_target[of_target["step"] == (of_target["step"].max() if step is None else step)]
     if rows.empty:
         steps = sorted(of_target["step"].unique())
-        known = (
-            f"its steps are {steps}"
-            if steps
-            else f"targets are {sorted(losses['target'].unique())}"
-        )
+        targets = sorted(losses["target"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {targets}"
         at = "" if step is None else f" at step {step}"
         raise KeyError(f"no losses on {target!r}{at}; {known}")
-    return rows.groupby("sequence", sort=True)[["loss_sum", "correct", "predictions"]].sum()
+    return rows.groupby("sequence")[["loss_sum", "correct", "predictions"]].sum()
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
@@ -273,10 +229,8 @@ def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float,
         raise ValueError(
             f"losses on {len(first)} and {len(second)} different sequences cannot be paired"
         )
-    mine, other = (
-        (frame["loss_sum"] / frame["predictions"]).to_numpy(float) for frame in (first, second)
-    )
-    return ratio(other - mine, np.ones(len(mine)))
+    change = second["loss_sum"] / second["predictions"] - first["loss_sum"] / first["predictions"]
+    return ratio(change.to_numpy(float), np.ones(len(change)))
 
 
 def read_run(path: str | Path) -> tuple[dict, pd.DataFrame]:
@@ -329,17 +283,13 @@ def places(
 ) -> dict[str, tuple[str | Path, int | None]]:
     """The file of the sequences of each target, and how many of them to take, None for all; paths:
     of each target's split or manifest."""
-    return {
-        name: _place(target, path)
-        for (name, target), path in zip(targets.items(), paths, strict=True)
-    }
-
-
-def _place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
-    if "split" in target:
-        return path, target["sequences"]
-    name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
-    return Manifest.read(path, "clones").file(name), None
+    found = {}
+    for (name, target), path in zip(targets.items(), paths, strict=True):
+        found[name] = path, target.get("sequences")
+        if "split" not in target:
+            file = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
+            found[name] = Manifest.read(path, "clones").file(file), None
+    return found
 
 
 def write_csv(table: pd.DataFrame, path: str | Path, digits: str | None = "%.7g") -> None:

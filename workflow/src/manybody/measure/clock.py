@@ -74,9 +74,7 @@ class Clock:
                 f"found terms that share the sites {np.flatnonzero(uses > 1).tolist()} and a "
                 "causal student; expected terms on disjoint sites; take a masked student"
             )
-        self.asked = {
-            term: list(law.sites[term][-1:] if causal else law.sites[term]) for term in self.terms
-        }
+        self.asked = {term: list(law.sites[term])[-1 if causal else 0 :] for term in self.terms}
         own = law.log_conditionals(tokens)
         self.conditionals = np.exp(own)
         self.least = (self.conditionals * own).sum(axis=2)

@@ -159,17 +159,15 @@ def categorical(
         else:
             changed = np.tile(tokens, (len(here), count, 1))
             changed[np.arange(len(here)), :, here] = residues
-            rows = _logits(model, asked, changed.reshape(-1, len(tokens)), sites, form)[
-                ..., residues
-            ]
-            parts.append(rows.cpu().numpy().reshape(*changed.shape[:2], *rows.shape[1:]))
+            logits = _logits(model, asked, changed.reshape(-1, len(tokens)), sites, form)
+            shape = len(here), count, len(sites), count
+            parts.append(logits[..., residues].cpu().numpy().reshape(shape))
             if path:
                 with atomic(path) as temporary, temporary.open("wb") as opened:
                     np.save(opened, parts[-1])
         if progress is not None:
-            progress.update(
-                len(here) * count * (len(sites) if form == "masked" else 1), before=there
-            )
+            each = len(sites) if form == "masked" else 1
+            progress.update(len(here) * count * each, before=there)
     found = np.concatenate(parts)
     if not np.isfinite(found).all():
         raise Refusal("the model gave logits that are not finite; take another checkpoint")
@@ -252,9 +250,7 @@ def of_family(path: Path, about: dict) -> np.ndarray:
     (`document`), nan where the family has no column of them. The family's reference record is
     aligned with the sequence; `Refusal` where less than 90 % of its residues are the same."""
     model = PairModel.load(path / "model.safetensors" if path.is_dir() else path)
-    columns = np.array(
-        [place for place, number in enumerate(model.about["numbers"]) if number is not None]
-    )
+    columns = np.flatnonzero([number is not None for number in model.about["numbers"]])
     record = "".join(model.about["aligned"][place] for place in columns)
     (ours, theirs), same = known_contacts.aligned(about["aligned"], record, about["kind"])
     if same < ALIKE * len(record):

@@ -62,18 +62,9 @@ def evaluate(
                     None if model.about.causal else masked_positions(*tokens.shape, positions, seed)
                 )
                 sums = sequence_sums(model, tokens, masks)
-                rows.append(
-                    pd.DataFrame(
-                        {
-                            "target": name,
-                            "step": np.int64(step),
-                            "sequence": np.arange(len(tokens), dtype=np.int64),
-                            "loss_sum": sums.loss_sum.numpy(),
-                            "correct": sums.correct.numpy().astype(np.int64),
-                            "predictions": sums.predictions.numpy().astype(np.int64),
-                        }
-                    )
-                )
+                columns = {column: part.numpy() for column, part in sums._asdict().items()}
+                known = {"target": name, "step": step, "sequence": np.arange(len(tokens))}
+                rows.append(pd.DataFrame(known | columns))
                 progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
     return pd.concat(rows, ignore_index=True)[LOSSES.schema.names]
 

@@ -96,13 +96,5 @@ def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarra
 
 def _rows(matrix: np.ndarray, name: str, step: int, layer: int) -> pd.DataFrame:
     row, column = np.indices(matrix.shape)
-    return pd.DataFrame(
-        {
-            "name": name,
-            "step": np.int64(step),
-            "layer": np.int64(layer),
-            "row": row.ravel(),
-            "column": column.ravel(),
-            "value": matrix.ravel(),
-        }
-    )
+    places = {"row": row.ravel(), "column": column.ravel(), "value": matrix.ravel()}
+    return pd.DataFrame({"name": name, "step": step, "layer": layer} | places)

@@ -76,23 +76,19 @@ def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
     log step (step 0 counts as 1). A term that gets there at no checkpoint has the last step as its
     time, which `reached` says is only a bound.
     """
-    rows = []
-    for term, own in table.sort_values("step").groupby("term"):
-        first = own.iloc[0]
+    rows, facts = [], ["term", "order", "information", "nested"]
+    for of_term, own in table.sort_values("step").groupby(facts):
         missing = own["gap"] / own["information"] if clock == "gap" else 1 - own[clock]
         steps, missing = np.log(own["step"].clip(lower=1)).to_numpy(), missing.to_numpy()
         for left in LEFT:
-            there = np.flatnonzero(missing <= left)
-            place = there[0] if len(there) else len(steps) - 1
+            there = missing <= left
+            place = there.argmax() if there.any() else -1
             at = steps[place]
-            if len(there) and place > 0:
+            if place > 0:
                 way = (missing[place - 1] - left) / (missing[place - 1] - missing[place])
                 at = steps[place - 1] + way * (steps[place] - steps[place - 1])
-            facts = (term, first["order"], first["information"], first["nested"])
-            rows.append((*facts, left, float(np.exp(at)), len(there) > 0))
-    return pd.DataFrame(
-        rows, columns=["term", "order", "information", "nested", "left", "time", "reached"]
-    )
+            rows.append((*of_term, left, np.exp(at), place >= 0))
+    return pd.DataFrame(rows, columns=[*facts, "left", "time", "reached"])
 
 
 def kinds(times: pd.DataFrame) -> np.ndarray:
@@ -111,11 +107,10 @@ def columns_of(times: pd.DataFrame) -> dict[str, np.ndarray]:
     }
     frame = pd.DataFrame(given)
     centred = frame - frame.groupby(times["cell"].to_numpy()).transform("mean")
-    kept, inside = {}, np.empty((len(times), 0))
+    kept = {}
     for name, column in given.items():
-        tried = np.column_stack([inside, centred[name]])
-        if np.linalg.matrix_rank(tried, tol=1e-6) == tried.shape[1]:
-            kept[name], inside = column, tried
+        if np.linalg.matrix_rank(centred[[*kept, name]], tol=1e-6) > len(kept):
+            kept[name] = column
     return kept
 
 
@@ -144,11 +139,11 @@ def fitted(
     for _ in range(bootstraps):
         drawn = np.concatenate([random.choice(mine, len(mine)) for mine in members])
         draws.append(likelihood.maximum(np.bincount(drawn, minlength=len(first)), best))
-    found = np.array(draws).reshape(len(draws), len(best))[:, len(cells) :]
+    found = np.array([best, *draws])[:, len(cells) : -2]
     return Fit(
-        dict(zip(columns, best[len(cells) : -2].tolist(), strict=True)),
+        dict(zip(columns, found[0].tolist(), strict=True)),
         *np.exp(best[-2:]).tolist(),
-        {name: found[:, place] for place, name in enumerate(columns)},
+        dict(zip(columns, found[1:].T, strict=True)),
         min(map(len, members)),
     )
 
@@ -177,9 +172,7 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
     if not known or np.linalg.matrix_rank(covariance) < len(rows):
         return math.nan, degrees
     root = np.linalg.cholesky(covariance * fit.students / (fit.students - 1))
-    whole, given = (
-        np.linalg.solve(root, part) for part in (np.array([*fit.beta.values()]), np.array(rows))
-    )
+    whole, given = np.linalg.solve(root, [*fit.beta.values()]), np.linalg.solve(root, rows)
     left = whole - given @ np.linalg.lstsq(given, whole, rcond=None)[0]
     n = int((students - 1).sum()) + 1
     chance = fdtrc(degrees, n - degrees, left @ left * (n - degrees) / (degrees * (n - 1)))
