@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack
+from unittest.mock import patch
 
 import child
 import pytest
@@ -139,8 +140,9 @@ def holder(tmp_path):
 
 def test_a_second_writer_is_told_who_writes(tmp_path, holder):
     with (
+        patch.object(leases, "WAIT", 0),
         pytest.raises(ArtifactError, match=f"process {holder.pid} on .*sign of life"),
-        lease(tmp_path, wait=0),
+        lease(tmp_path),
     ):
         pass
 
@@ -197,7 +199,11 @@ def test_the_lease_of_a_killed_writer_is_taken_over(tmp_path, holder):
 def test_a_silent_lease_of_another_host_is_taken_over(tmp_path, seen):
     path = tmp_path / ".lease"
     path.write_text(json.dumps(FOREIGN))
-    with pytest.raises(ArtifactError, match="elsewhere, job 7"), lease(tmp_path, wait=0):
+    with (
+        patch.object(leases, "WAIT", 0),
+        pytest.raises(ArtifactError, match="elsewhere, job 7"),
+        lease(tmp_path),
+    ):
         pass
     os.utime(path, (seen, seen))
     with lease(tmp_path):

@@ -68,10 +68,8 @@ def write_json(path: str | Path, value) -> None:
 
 
 def read_json(path: str | Path):
-    """The JSON document in `path`; `ArtifactError` names the file when it is not one.
-
-    Numbers that JSON does not have, as some config.json do, come as transformers writes them.
-    """
+    """The JSON document in `path`, else `ArtifactError`. Numbers that JSON does not have, as some
+    config.json do, come as transformers writes them."""
     try:
         return json.loads(
             Path(path).read_text(encoding="utf-8-sig"),

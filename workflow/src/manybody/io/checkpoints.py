@@ -10,6 +10,8 @@ from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.io.tensor_files import document_of, opened, write_document
 
+Run = str | Path | Manifest  # a run's manifest, or where it is
+
 
 def tensors(model: torch.nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, detached; a tensor that modules share is listed once."""
@@ -49,17 +51,15 @@ def heads(path: str | Path) -> dict[str, tuple[str, list[int]]]:
 
 
 def load_into(path: str | Path, model: torch.nn.Module) -> dict:
-    """Copies the weights in `path` into `model`; returns the document saved with them.
-
-    `ArtifactError` names the first tensor that is missing, superfluous or of another shape.
-    """
+    """Copies the weights in `path` into `model` (`copy_into`), and returns their document."""
     named, about = read_tensors(path)
     copy_into(model, named, path)
     return about
 
 
 def copy_into(model: torch.nn.Module, named: dict[str, Tensor], origin: str | Path) -> None:
-    """Copies `named` into the parameters and buffers of `model`; they must match exactly."""
+    """Copies `named` into the parameters and buffers of `model`. `ArtifactError` names the first
+    tensor that is missing, superfluous or of another shape or type."""
     own = tensors(model)
     for name in sorted(own.keys() ^ named.keys()):
         side = "lacks" if name in own else "holds, but the model lacks,"
@@ -73,18 +73,17 @@ def copy_into(model: torch.nn.Module, named: dict[str, Tensor], origin: str | Pa
         tensor.copy_(named[name])
 
 
-def checkpoint_steps(manifest: str | Path | Manifest) -> list[int]:
+def checkpoint_steps(manifest: Run) -> list[int]:
     """Steps whose weights a finished run kept, ascending."""
     return list(as_manifest(manifest).about["steps"])
 
 
-def history(manifest: str | Path | Manifest):
-    """The run's history as a pandas frame, one row per checkpoint and split.
+def history(manifest: Run):
+    """The run's history, a row a checkpoint and split.
 
     Columns: step, epoch, learning_rate (of the step to come), split (train: mean over the batches
     since the last checkpoint; validation), loss (nats per predicted token), loss_se (over
-    sequences; NaN for train), accuracy, tokens (predicted: seen so far for train, in the set for
-    validation).
+    sequences; NaN for train), accuracy, tokens (predicted, so far or in the validation set).
     """
     from pyarrow import parquet
 
@@ -92,26 +91,20 @@ def history(manifest: str | Path | Manifest):
     return parquet.read_table(path, page_checksum_verification=True).to_pandas()
 
 
-def checkpoint_at_loss(manifest: str | Path | Manifest, target: float) -> int:
+def checkpoint_at_loss(manifest: Run, target: float) -> int:
     """The kept step whose validation loss (nats) is nearest to `target`; the earlier of equals.
 
     With it a strong generator is stopped at the loss of a weak one, so that the two differ in their
-    order of interaction and not in quality. The loss at this step may differ from `target`, as
-    checkpoints are some steps apart; `history` has it.
+    order of interaction and not in quality.
     """
     table = history(manifest)
     table = table[table["split"] == "validation"].sort_values("step", kind="stable")
     return int(table["step"].iloc[int((table["loss"] - target).abs().argmin())])
 
 
-def chosen_step(
-    manifest: str | Path | Manifest, step: int | str | dict, reference: str | Path | None = None
-) -> int:
-    """The kept step that a config's `step` means: "last", a number, or {"loss_of": ...}.
-
-    {"loss_of": ...} means the checkpoint nearest to the final validation loss of the run whose
-    manifest is `reference`.
-    """
+def chosen_step(manifest: Run, step: int | str | dict, reference: str | Path | None = None) -> int:
+    """The kept step that a config's `step` means: "last", a number, or {"loss_of": ...}, the step
+    nearest to the final validation loss of the run whose manifest is `reference`."""
     if isinstance(step, dict):
         return checkpoint_at_loss(
             manifest, Manifest.read(reference, "model").about["final"]["validation_loss"]
@@ -119,5 +112,5 @@ def chosen_step(
     return checkpoint_steps(manifest)[-1] if step == "last" else step
 
 
-def as_manifest(manifest: str | Path | Manifest) -> Manifest:
+def as_manifest(manifest: Run) -> Manifest:
     return manifest if isinstance(manifest, Manifest) else Manifest.read(manifest, "model")

@@ -20,11 +20,8 @@ SILENT = {"manybody.io.logs", "manybody.io.progress", "manybody.io.store"}
 
 @cache
 def code_digest(script: str | Path, modules: tuple[str, ...] = ()) -> str:
-    """Digest (16 hexadecimal digits) of `script` and its static import closure in our packages.
-
-    `modules` names modules that are imported by name at run time, such as an architecture's.
-    Read once in a process.
-    """
+    """Digest (16 hexadecimal digits) of `script`, its static import closure in our packages, and
+    `modules` that are imported by name at run time, such as an architecture's."""
     digest = hashlib.sha256(_read(Path(script))[1].encode())
     for module in import_closure(script, modules):
         digest.update(f"\n{module}\n{_read(_file(module))[1]}".encode())

@@ -27,10 +27,9 @@ splitting = False  # whether `tensor_cores` splits linear maps just now
 def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelerator]":
     """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
 
-    Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`
-    (which starts one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms
-    that give the same bits each time.
-    At the end torch's earlier settings are restored.
+    Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`. On a
+    CPU torch keeps to `threads` threads and to algorithms that give the same bits each time. At the
+    end torch's earlier settings are restored.
     """
     # Imported here since it takes two thirds of a second, which only training needs.
     from accelerate import Accelerator
@@ -64,8 +63,7 @@ def keep_memory() -> None:
     """Keeps this process's memory between steps, if its C library is glibc.
 
     By itself glibc returns much of it after each step. The system zeroes the pages that are taken
-    anew, hundreds a step: 5 % of the time of training a small BERT, 30 % of its test losses. No
-    number changes.
+    anew: 5 % of the time of training a small BERT, 30 % of its test losses.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     for option, value in KEPT.items() if mallopt else ():
@@ -114,11 +112,8 @@ def pick(device: str) -> str:
 
 
 def launch(processes: int, log: str, call, **arguments) -> None:
-    """Runs `call(**arguments)` in this process, or in several data-parallel ones with a GPU each.
-
-    What the first process prints goes to `log`, what the others print to files beside it. An error
-    in any process ends all of them and is raised here.
-    """
+    """Runs `call(**arguments)` in this process, or in several data-parallel ones with a GPU each,
+    which print to `log` and to files beside it. An error in any of them ends all and is raised."""
     if processes == 1:
         call(**arguments)
         return

@@ -2,8 +2,7 @@
 
 `filelock.SoftFileLease` judges a writer on another host dead only after it has watched it for the
 whole `SILENCE`, so it cannot say at once, as `held` does before `make resume` unlocks a folder,
-that a writer has been silent for hours. Its record has no place for the SLURM job and the last sign
-of life, which the message names.
+that a writer has been silent for hours. Its record has no place for the SLURM job.
 """
 
 import json
@@ -26,16 +25,14 @@ WAIT = 90.0  # seconds that a second writer waits: more than SILENCE
 
 
 @contextmanager
-def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
+def lease(folder: str | Path) -> Iterator[None]:
     """Holds the right to write `folder`; one writer at a time, on any host that shares it.
 
-    A second writer says so and waits up to `wait` seconds (WAIT), then raises `ArtifactError` that
-    names the first one's host, process and job. A lease is taken over if its process is gone (same
-    host) or has given no sign of life for a minute (another host). So a job that is started again
-    after its node failed waits until the lease of its first try counts as dead. A writer that was
-    stopped for so long that its lease was taken over ends its process.
+    A second writer says so and waits up to `WAIT` seconds, then raises `ArtifactError` that names
+    the first one's host, process and job. A lease is taken over if its process is gone (same
+    host) or has given no sign of life for a minute (another host), as after its node failed. A
+    writer that was stopped for so long that its lease was taken over ends its process.
     """
-    wait = WAIT if wait is None else wait
     path = Path(folder) / ".lease"
     path.parent.mkdir(parents=True, exist_ok=True)
     mine = {
@@ -45,14 +42,14 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
         "started": started(os.getpid()),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    deadline, told = time.monotonic() + wait, False
+    deadline, told = time.monotonic() + WAIT, False
     while not _claim(path, mine):
         if time.monotonic() >= deadline:
             raise ArtifactError(f"{holder(folder)} Wait for it or end it, then run again.")
         if not told:
             told = True
             print(
-                f"{holder(folder)} Waiting up to {wait:.0f} s for it.", file=sys.stderr, flush=True
+                f"{holder(folder)} Waiting up to {WAIT:.0f} s for it.", file=sys.stderr, flush=True
             )
         time.sleep(0.5)
     _tidy(path, mine)

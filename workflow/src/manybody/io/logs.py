@@ -13,10 +13,9 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # a disk that takes no more
 def log_to(path: str | Path, entry: str = "", keep: bool = False) -> None:
     """Sends this process's standard output and error to `path` from here on.
 
-    What the file holds is kept if `keep` is true and dropped otherwise. An uncaught exception is
-    written there too: a full disk and a `Refusal` as a sentence, the latter after the path `entry`
-    of the config's entry that the job is made of, and others as a traceback. The terminal has it
-    from there: snakemake shows the log of a failed job.
+    What the file holds is dropped unless `keep`. An uncaught exception is written there too: a full
+    disk and a `Refusal` as a sentence, the latter after the path `entry` of the config's entry that
+    the job is made of, and others as a traceback. Snakemake shows the log of a failed job.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     # It stays open until the process ends. Several processes may append to one file.

@@ -5,15 +5,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    WrapValidator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WrapValidator
 
 NAME = r"^[A-Za-z0-9_.-]+$"
 
@@ -42,8 +34,8 @@ Repository = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]  # of the Huggi
 class Condition(NamedTuple):
     """`key` has one of `values` where each of the keys in `where` has one of the values there.
 
-    Values are one, a tuple of several, or a function that is true of them. What follows in the
-    sentence that refuses another: why, behind what was found, and what was expected.
+    Values are one, a tuple of several, or a function that is true of them. why, expected: parts of
+    the sentence that refuses another.
     """
 
     key: str
@@ -115,17 +107,12 @@ class Block(BaseModel):
         yield from ()
 
     def misfits(self, config) -> Iterator[tuple[str, str]]:
-        """The same of what does not fit to other entries of `config`.
-
-        It is called when all names in the config are known to be those of entries.
-        """
+        """The same beside other entries of `config`, when all names are known to be theirs."""
         yield from ()
 
     def refused(self, path: str, expected: str, fix: str, why: str = "") -> tuple[str, str]:
-        """The key that `path` leads to, and a sentence on its value, behind which stands `why`.
-
-        A key that its block does not have counts as left out.
-        """
+        """The key that `path` leads to, and a sentence on its value; a key that its block does not
+        have counts as left out."""
         value = reduce(lambda block, key: getattr(block, key, None), path.split("."), self)
         what = "missing" if value is None else f"found {_shown(value)}"
         return path, f"{what}{why}; expected {expected}; {fix}"
@@ -156,10 +143,9 @@ def different(item: Any, fewest: int = 1) -> Any:
 Seeds = different(Seed)
 
 
-# Parts of entries that names and numbers refer to, beside the entries themselves: targets of an
-# evaluation, runs of an evaluation or a spectrum, checkpoints of a
-# model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of
-# a source has, one that is named or that of the key `split` beside.
+# Parts of entries that names and numbers refer to: targets of an evaluation, runs of an evaluation
+# or a spectrum, checkpoints of a model, sweeps that a clone saves, and as many sequences as a split
+# of a source has, one that is named or that of the key `split` beside.
 PARTS = (
     "targets",
     "seeds",
@@ -207,12 +193,10 @@ def refers(
     same: tuple[str, ...] = (),
     like: str | None = None,
 ) -> Any:
-    """The type of the names of entries in `block`: all, those of these kinds, or those that fit.
-
-    `refers("targets")` is that of the targets of the block's own evaluation.
-    """
+    """The type of the names of entries in `block`: all, those of these kinds, or those that fit;
+    `refers("targets")`: of the targets of the block's own evaluation."""
     if kinds:
-        wanted = wanted or f"of kind {' or '.join(kinds)}"
+        wanted = f"of kind {' or '.join(kinds)}"
     fits = fits or (lambda entry, _: not kinds or entry.kind in kinds)
     marked = _marked(Reference, block=block, wanted=wanted, fits=fits, of=of, same=same, like=like)
     return Annotated[str, Field(pattern=NAME), marked]
@@ -252,17 +236,15 @@ def _keys(block: type[Block]) -> tuple[list[str], list[str]]:
 
 
 def distance(value: dict, known: list[str], required: list[str]) -> int:
-    """Distance of a mapping's keys from those of a block: an unknown one counts more.
-
-    An unknown key that is null counts not at all: it takes back that of another block.
-    """
+    """Distance of a mapping's keys from those of a block: an unknown one counts more, but not if it
+    is null, which takes back that of another block."""
     given = {str(name) for name, part in value.items() if part is not None}
     return 3 * len(given - set(known)) + 2 * len(set(required) - set(value))
 
 
 def nested(path: str, value, around: tuple[Block, ...] = ()) -> Iterator[tuple[str, Any, tuple]]:
-    """`value` and all that lies in it, each with the path that leads there, and the blocks that it
-    lies in, the innermost first; a block lies in itself."""
+    """`value` and all in it, each with its path and the blocks around it, the innermost first; a
+    block lies in itself."""
     if isinstance(value, Block):
         around = (value, *around)
     yield path, value, around

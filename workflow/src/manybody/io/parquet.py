@@ -21,10 +21,8 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, Over
 
 
 class Refused(ArtifactError):
-    """A Parquet artifact is damaged, foreign or not what its name says.
-
-    kind: that of the file that was expected, where the one that is there may be of somebody else.
-    """
+    """A Parquet artifact is damaged, foreign or not what its name says; of the `kind` that was
+    expected, where it may be somebody else's."""
 
     def __init__(self, path: str | Path, reason: str, kind: str | None = None):
         super().__init__(

@@ -68,9 +68,8 @@ class Progress:
     def update(self, done: int, left: float | None = None, before: bool = False, **figures) -> None:
         """Counts `done` more units; `figures` (numbers) are shown beside the bar.
 
-        left: seconds to the end, where the caller knows better than the mean rate so far: if the
-        units differ in what they take. before: an earlier run did them, so that they say nothing of
-        the rate.
+        left: seconds to the end, where the units differ in what they take. before: an earlier run
+        did them, so that they say nothing of the rate.
         """
         with self._lock:
             self._done += done

@@ -18,10 +18,8 @@ import numpy as np
 
 
 def without_compiler(kind: type) -> type:
-    """A class of torch's optimizers without the wrappers that import its compiler.
-
-    The wrappers also name each step to a profiler, which takes longer than a small model's step.
-    """
+    """A class of torch's optimizers without the wrappers that import its compiler and name each
+    step to a profiler, which takes longer than a small model's step."""
     import torch
 
     step = torch.no_grad()(unwrap(kind.step))
@@ -32,10 +30,8 @@ def without_compiler(kind: type) -> type:
 
 
 def unfilled_weights():
-    """A context in which weights on the device meta are neither drawn, scaled nor filled.
-
-    Weights have no numbers there; torch would work out their shapes in Python, by its compiler.
-    """
+    """A context in which weights on the device meta, which have no numbers, are neither drawn,
+    scaled nor filled; torch would work out their shapes in Python, by its compiler."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -60,10 +56,8 @@ def unfilled_weights():
 
 
 def number_column(values: np.ndarray):
-    """An Arrow column (n,) of numbers without nulls, which shares the memory of the values.
-
-    Not `pa.array`, which imports pandas.
-    """
+    """An Arrow column (n,) of numbers without nulls, which shares the memory of the values; not by
+    `pa.array`, which imports pandas."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)

@@ -39,10 +39,8 @@ class Resume:
             old.unlink()
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
-        """Tensors and progress of the newest whole state of this very run, or None.
-
-        States that are damaged or belong to other settings are passed over; the log names them.
-        """
+        """Tensors and progress of the newest whole state of this very run, or None; the log names
+        those that are damaged or belong to other settings."""
         for path in self._states():
             try:
                 return self._read(path)

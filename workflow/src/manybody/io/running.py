@@ -4,8 +4,7 @@
 
 Snakemake leaves its lock behind when it is killed, and jobs may outlive it. The lock may go when
 no writer under RESULTS, or what the arguments' config names, holds a lease and no process that
-works for it runs in the current folder. Of several folders of results each has runs of its own,
-also where one lies in another.
+works for it runs in the current folder. One folder of results may lie in another.
 """
 
 import os

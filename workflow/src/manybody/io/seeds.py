@@ -28,10 +28,8 @@ def torch_seed(seed: int, purpose: str, index: int = 0, stream: str = "") -> int
 
 
 def stream_key(stream: str) -> tuple[int, ...]:
-    """Four 32-bit numbers that tell a stream from all others; none for the empty name.
-
-    They are the same on every machine and in every process; those of `hash` are not.
-    """
+    """Four 32-bit numbers that tell a stream from all others, in every process, as those of `hash`
+    do not; none for the empty name."""
     if not stream:
         return ()
     return struct.unpack("<4I", hashlib.sha256(stream.encode()).digest()[:16])
@@ -40,7 +38,7 @@ def stream_key(stream: str) -> tuple[int, ...]:
 def run_settings(
     about: dict, description: dict, recipe: dict, seed: int, init_seed: int | str, stream: str
 ) -> dict:
-    """The settings that identify a run and that its manifest records: `about` and the others.
+    """The settings that identify a run and that its manifest records.
 
     A number as `init_seed` draws the initial weights alone, so that runs share them. "each" draws
     them from the run's own seed, in the run's own stream.

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from manybody.io.parquet import Refused, open_document, read_groups, set_document, writing
 from manybody.io.quick_start import number_column
+from manybody.io.refusal import Refusal
 
 KIND = "sequences"
 LARGEST = 2**31 - 1  # |V| and L: what fits the columns
@@ -30,11 +31,8 @@ def token_type(vocabulary: int) -> np.dtype:
 
 
 def write(path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict) -> None:
-    """Writes `tokens` (N, L), integers in [0, |V|), atomically; same bytes for the same arguments.
-
-    `about`: a JSON-able dict (source, split, seed, what made the tokens). `ValueError` names a
-    wrong shape, type or token.
-    """
+    """Writes `tokens` (N, L), integers in [0, |V|), and the JSON document `about`, atomically; same
+    bytes for the same arguments. `ValueError` names a wrong shape, type or token."""
     tokens = rows_of(tokens)
     with writer(path, vocabulary, tokens.shape[1], about) as batches:
         batches.add(tokens)
@@ -126,11 +124,8 @@ class Sequences:
 
     @classmethod
     def open(cls, path: str | Path) -> "Sequences":
-        """The artifact at `path`, memory-mapped; `Refused` says what is wrong with a bad file.
-
-        What cannot be known without reading the data (damage, tokens out of range) is refused when
-        that data is read.
-        """
+        """The artifact at `path`, memory-mapped; `Refused` says what is wrong with a bad file, when
+        data is read if it cannot be known before (damage, tokens out of range)."""
         path = Path(path)
         opened, document = open_document(path, KIND)
         sizes = [document.get(key) for key in ("vocabulary", "length", "sequences")]
@@ -169,11 +164,22 @@ class Sequences:
         wanted = range(len(self))[rows]
         if not len(wanted):
             return np.empty((0, self.length), token_type(self.vocabulary))
-        low, high = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
-        first, last = low // self._rows, high // self._rows
-        tokens = self._read(list(range(first, last + 1)))
+        low, high = sorted((wanted[0], wanted[-1]))
+        first = low // self._rows
+        tokens = self._read(list(range(first, high // self._rows + 1)))
         start = first * self._rows
         return tokens[low - start : high - start + 1][:: wanted.step]
+
+    def first(self, count: int | None, key: str) -> np.ndarray:
+        """The tokens of the first `count` sequences, of all for None; `Refusal` of `key` for more
+        than there are."""
+        if count is not None and count > len(self):
+            raise Refusal(
+                f"found {count}; expected at most {len(self)}, as {self.path} holds no more; lower "
+                "it, or give that split more data",
+                key,
+            )
+        return self[:count]
 
     @cached_property
     def tokens(self) -> np.ndarray:

@@ -102,10 +102,8 @@ class Job:
 
 
 def begin(snakemake) -> Job:
-    """Sends what the script prints to its log, and ends it here if the job was done before.
-
-    To be called before a script imports what takes time.
-    """
+    """Sends what the script prints to its log, and ends it here if the job was done before; called
+    before a script imports what takes time."""
     # Imports make few cycles; a search for them at each 700 objects takes a tenth of their time.
     gc.set_threshold(10_000)
     log_to(snakemake.log[0], entry(snakemake.wildcards))
@@ -129,11 +127,8 @@ def named_inputs(given) -> dict[str, list[str]]:
 
 
 def counts(parameters: dict) -> dict[str, int]:
-    """The counts in a job's entries, such as steps and batch; of a list the largest.
-
-    Seconds of jobs of one stage and one model with the same counts are about proportional to their
-    product.
-    """
+    """The counts in a job's entries, such as steps and batch; of a list the largest. Seconds of
+    jobs of one stage and model are about proportional to the product of their counts."""
     found: dict[str, int] = {}
     for entry in parameters.values():
         for key in COUNTS if isinstance(entry, dict) else ():

@@ -140,9 +140,8 @@ def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
 def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
     """Writes numbers of a calculation, one a row, and the JSON document `about`, atomically.
 
-    frame: columns quantity, series, seed, x, y, y_err (NaN where a number has no error), in any
-    order, and no others. Equal rows and documents give the same bytes. Raises `ValueError` for
-    other columns.
+    frame: the columns of `THEORY`, y_err NaN where a number has no error, in any order, and no
+    others, else `ValueError`. Equal rows and documents give the same bytes.
     """
     if set(frame.columns) != set(THEORY.schema.names):
         raise ValueError(
@@ -176,20 +175,19 @@ def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
     """Loss and accuracy of each target, seed and step, each with its standard error.
 
     Columns target, seed, step, loss, loss_se (nats per predicted token), accuracy, accuracy_se.
-    Sequences are the independent units, so the errors are those of a ratio of two sums over
-    sequences. They are NaN for a single sequence.
+    Errors are those of a ratio of two sums over sequences; NaN for a single one.
     """
     keys = [losses[key] for key in ("target", "seed", "step")]
     counts = losses["predictions"].astype(float)
-    columns = {}
+    weights, columns = counts.groupby(keys), {}
+    units = weights.size()
     for name, sums in (("loss", losses["loss_sum"]), ("accuracy", losses["correct"])):
-        total, weight = (part.groupby(keys).transform("sum") for part in (sums, counts))
-        squares = (sums - total / weight * counts) ** 2
+        parts = sums.groupby(keys)
         # As in `ratio`, for all groups at once.
-        units = counts.groupby(keys).size()
+        squares = (sums - parts.transform("sum") / weights.transform("sum") * counts) ** 2
         spread = squares.groupby(keys).sum() / (units * (units - 1))
-        columns[name] = sums.groupby(keys).sum() / counts.groupby(keys).sum()
-        columns[f"{name}_se"] = np.sqrt(spread) / counts.groupby(keys).mean()
+        columns[name] = parts.sum() / weights.sum()
+        columns[f"{name}_se"] = np.sqrt(spread) / weights.mean()
     return pd.DataFrame(columns).reset_index()
 
 
@@ -204,10 +202,8 @@ def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 
 
 def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.DataFrame:
-    """Sums of a target at a step, its last if none is given, indexed by sequence, over all seeds.
-
-    Raises `KeyError` with what there is when nothing matches.
-    """
+    """Sums of a target at a step, its last if none is given, indexed by sequence, over all seeds;
+    `KeyError` with what there is when nothing matches."""
     of_target = losses[losses["target"] == target]
     rows = of_target[of_target["step"] == (of_target["step"].max() if step is None else step)]
     if rows.empty:
@@ -220,11 +216,8 @@ def select(losses: pd.DataFrame, target: str, step: int | None = None) -> pd.Dat
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
-    """Mean of second minus first, in nats per token, and its standard error over sequences.
-
-    Both come from `select`: two checkpoints, two models, or two sweeps of the same chains. The
-    difference is taken within a sequence, so what sequences share does not enter the error.
-    """
+    """Mean of second minus first, in nats per token, and its standard error over sequences, within
+    which the difference is taken. Both come from `select`: two checkpoints, models, or sweeps."""
     if not first.index.equals(second.index):
         raise ValueError(
             f"losses on {len(first)} and {len(second)} different sequences cannot be paired"

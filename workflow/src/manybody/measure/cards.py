@@ -1,7 +1,6 @@
 """Cards of clones: what to know of a clone before reading what is built on it, also in words.
 
-One JSON file holds the cards of all clones of a source. A value that a clone does not have is
-null, and `why` gives the reason.
+One JSON file holds the cards of all clones of a source. A value that a clone does not have is null.
 """
 
 import math
@@ -46,7 +45,7 @@ class State(Measured):
 
     @property
     def copies(self) -> bool:
-        """True where so much of it stands in the training text that it is said to be a copy."""
+        """True where so much stands in the training text that it is said to be a copy."""
         return self.copied is not None and self.copied > COPIED
 
 
@@ -140,14 +139,14 @@ def generators(
 ) -> list[str]:
     """A sentence on the loss of each generator on its text, against that of bigrams.
 
-    losses: `{evaluation}/seed-{n}.parquet`, of evaluations with a target that is the test split.
-    ngrams: `{source}/ngrams.json`, losses of n-grams; generators of other sources are left out.
+    losses: `{evaluation}/seed-{n}.parquet`, of evaluations on the test split. ngrams:
+    `{source}/ngrams.json`; generators of other sources are left out.
     """
     counted = {Path(path).parent.name: read_json(path) for path in ngrams}
     found = []
     for path in map(Path, losses):
         evaluation = config["evaluations"][path.parent.name]
-        source, model, targets = (evaluation[key] for key in ("source", "model", "targets"))
+        source, targets = evaluation["source"], evaluation["targets"]
         if source not in counted:
             continue
         tested = next(name for name, of in targets.items() if of.get("split") == "test")
@@ -155,8 +154,8 @@ def generators(
         last = curve[curve["target"] == tested].iloc[-1]
         bigrams = next(one["masked"] for one in counted[source] if one["order"] == 2)
         said = (
-            f"{model} loses {last['loss']:.2f} ± {last['loss_se']:.2f} nats a masked token of the "
-            f"test text, bigrams {bigrams:.2f}."
+            f"{evaluation['model']} loses {last['loss']:.2f} ± {last['loss_se']:.2f} nats a masked "
+            f"token of the test text, bigrams {bigrams:.2f}."
         )
         if last["loss"] > bigrams:
             said += " Its clones show what it lacks: train it longer, or as `advise` suggests."

@@ -34,8 +34,7 @@ class Agreement(NamedTuple):
 def agreement(
     traces: Sequence[pd.DataFrame], losses: Sequence[tuple[float, float]], sweep: int, chains: int
 ) -> Agreement:
-    """Compares chains from text with those from noise, which agree where both have come to the
-    distribution of their model.
+    """Compares chains from text with those from noise.
 
     traces: of both, text first. losses: their generator's own losses on the state after `sweep`
     sweeps, with standard errors. They agree if the mean scores and the own losses do within their
@@ -45,12 +44,13 @@ def agreement(
     score = noise["score"] - text["score"], math.hypot(text["score_se"], noise["score_se"])
     loss = losses[1][0] - losses[0][0], math.hypot(losses[0][1], losses[1][1])
     rhats = [rhat_of(trace) for trace in traces]
-    parts = [(abs(value), margin(error, chains)) for value, error in (score, loss)]
-    parts += [(rhat, RHAT) for rhat in rhats]
-    # A comparison with NaN is neither.
-    within_all = all(value <= bound for value, bound in parts)
-    beyond_one = any(value > bound for value, bound in parts)
-    holds = "yes" if within_all else "no" if beyond_one else "undecided"
+    beyond = [abs(value) - margin(error, chains) for value, error in (score, loss)]
+    beyond += [rhat - RHAT for rhat in rhats]
+    holds = "undecided"  # where NaN is neither within nor beyond
+    if any(one > 0 for one in beyond):
+        holds = "no"
+    elif all(one <= 0 for one in beyond):
+        holds = "yes"
     return Agreement(score, loss, rhats, holds)
 
 
@@ -76,10 +76,8 @@ def drift(trace: pd.DataFrame, sweep: int) -> tuple[float, float]:
 
 def kept(trace: pd.DataFrame, sweep: int, chains: int) -> tuple[float, float]:
     """Share of the positions that hold, after `sweep` sweeps, the token that the chain started
-    from; NaN for a sweep that the trace does not have.
-
-    The error is that of as many independent chains, whose positions move together.
-    """
+    from, with the error of as many independent chains, whose positions move together; NaN for a
+    sweep that the trace does not have."""
     changed = trace.set_index("sweep")["changed"]
     if sweep not in changed.index:
         return math.nan, math.nan
@@ -103,10 +101,8 @@ def in_words(rhat: float, kept: float) -> str:
 
 
 def known(path: str | Path) -> dict:
-    """What the manifest, trace and samples of a clone say.
-
-    `kept` is the share of positions that hold the token they started from.
-    """
+    """What the manifest, trace and samples of a clone say; `kept` is the share of positions that
+    hold the token they started from."""
     about, trace = tables.read_trace(path)
     last = trace.iloc[-1]
     manifest = Manifest.read(path, "clones")

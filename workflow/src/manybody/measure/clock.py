@@ -35,7 +35,6 @@ def measure(
 
     manifest: that of the run. test: the test split of its source, a code law. Averages are over
     its sequences, or exact over all states where these are no more than the sequences.
-    Progress is shown under `label`, if one is given.
     """
     from manybody.io.devices import torch_threads
     from manybody.models import stored
@@ -119,7 +118,7 @@ class Clock:
         return pd.DataFrame(
             {
                 "term": term,
-                "order": int(law.orders[term]),
+                "order": law.orders[term],
                 "information": self.information[term],
                 "nested": term in nested,
                 "gap": self.weights[term] @ gaps[:, self.asked[term]].mean(axis=1),

@@ -38,8 +38,7 @@ def describe(
     """Measures the cards of all clones of a source, in their order.
 
     clones: the manifest of each, and that of its generator's run. train, test: sequences of the
-    source. A loss takes at most `SEQUENCES` sequences and about `PREDICTIONS` forward passes.
-    `ArtifactError` names a file that is damaged.
+    source. `ArtifactError` names a file that is damaged.
     """
     text, test = Text(Sequences.open(train)), Sequences.open(test)
     found = [_Chains(Path(path), run, text, test, device) for path, run in clones]
@@ -56,7 +55,6 @@ class _Chains:
         self.path = path
         self.about, self.trace = tables.read_trace(path)
         self.known = chains.known(path)
-        self.exact = self.about.get("sampler") in INDEPENDENT
         model = load_model(run, self.about["generator"]["step"], pick(device))
         rows, sweeps = self.about.get("rows"), self.about["sweeps"]
         files = (Manifest.read(path, "clones").file(f"sweep-{sweep}.parquet") for sweep in sweeps)
@@ -95,7 +93,7 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, known = one.about, one.about["generator"], one.known
     agree, settled, why = None, 0, "the draws are independent"
     numbers = {"kept": None, "rhat": None, "effective": about["chains"]}
-    if not one.exact:
+    if about.get("sampler") not in INDEPENDENT:
         numbers = {name: known[name] if math.isfinite(known[name]) else None for name in numbers}
         agree, sweep, pair = _paired(one, found)
         why = f"{known['verdict']}; {pair}"
@@ -135,7 +133,7 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[str | None, int, str]:
         return None, sweep, f"no chains from {start} with the same sweeps to compare with"
     pair = (one, other) if start == "noise" else (other, one)
     count = min(each.about["chains"] for each in pair)
-    traces, losses = zip(*((each.trace, each.saved[sweep].loss) for each in pair), strict=True)
+    traces, losses = [each.trace for each in pair], [each.saved[sweep].loss for each in pair]
     score, loss, _, agree = chains.agreement(traces, losses, sweep, count)
     most = PAIRED_LOSS_TOLERANCE * one.saved[sweep].loss[0]
     if agree == "yes" and abs(loss[0]) + margin(loss[1], count) > most:

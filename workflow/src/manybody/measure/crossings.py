@@ -13,7 +13,7 @@ RESAMPLES = 1000  # of the runs, for the errors of places
 
 def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> float:
     """The x at which a curve first passes a level, on straight lines; NaN if it never does."""
-    x, y = np.asarray(list(x), float), np.asarray(list(y), float)
+    x, y = np.fromiter(x, float), np.fromiter(y, float)
     above = np.flatnonzero(y >= level)
     if not len(above):
         return math.nan
@@ -30,10 +30,8 @@ def of_runs(frame: pd.DataFrame, level: float) -> pd.Series:
 
 
 def of_mean(runs: pd.DataFrame, place: Callable) -> Value:
-    """A place on the mean of curves (runs x places), with its error: runs drawn with repetition.
-
-    It is infinite, and exact, where the mean has no such place.
-    """
+    """A place on the mean of curves (runs x places), with its error: runs drawn with repetition;
+    infinite, and exact, where the mean has no such place."""
     generator = np.random.default_rng(0)
     x, values = runs.columns.to_numpy(float), runs.to_numpy()
     found = place(x, values.mean(axis=0))
@@ -45,10 +43,8 @@ def of_mean(runs: pd.DataFrame, place: Callable) -> Value:
 
 
 def peak(sizes: np.ndarray, losses: np.ndarray) -> float:
-    """M of the highest mean loss; NaN at either end of the grid.
-
-    It is that of the parabola, in logarithms, through the highest point and its neighbours.
-    """
+    """M of the highest mean loss, by the parabola, in logarithms, through the highest point and its
+    neighbours; NaN at either end of the grid."""
     place = int(losses.argmax())
     if not 0 < place < len(losses) - 1:
         return math.nan

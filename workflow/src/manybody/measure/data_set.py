@@ -1,7 +1,6 @@
 """A clone as a data set that others can read without this package: Parquet, a tokenizer, a card.
 
-The card is the README.md that huggingface.co shows; the YAML at its head tells the library
-`datasets` which files there are.
+The YAML at the head of README.md, the card, tells the library `datasets` which files there are.
 """
 
 import shutil

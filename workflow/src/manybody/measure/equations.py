@@ -24,12 +24,12 @@ from manybody.models.stored import load_model
 def evaluate(
     manifests: Iterable[str | Path], validation: str | Path, energy: str | Path
 ) -> pd.DataFrame:
-    """Loss of each sequence of a validation split, in the columns of a table of theory.
+    """Loss of each sequence of a validation split: a table of theory, a row a sequence, its number
+    in x, its loss in y.
 
     manifests: of runs on one source; a run that diverged, or that has no equation of one layer, has
-    no rows. energy: the source's Hamiltonian. A row a sequence, its number in x, its loss in y:
-    quantity `optimum`, the true conditionals; `loss`, the last checkpoint of the model that the
-    series names.
+    no rows. energy: the source's Hamiltonian. Quantity `optimum`: the true conditionals; `loss`:
+    the last checkpoint of the model that the series names.
     """
     tokens = Sequences.open(validation).tokens
     places, given = range(len(tokens)), torch.from_numpy(tokens.astype(np.int64))

@@ -110,10 +110,8 @@ def ask(model: Conditionals, tokens: np.ndarray, targets: np.ndarray) -> Tensor:
 
 
 def norm(logits: Tensor, mu: np.ndarray | Tensor) -> np.ndarray:
-    """|g|^2 (...) of logits (..., |V|), which are centred under mu here and overwritten.
-
-    Of differences of features (..., d), with R of `without_head` for mu.
-    """
+    """|g|^2 (...) of logits (..., |V|), which are centred under mu here and overwritten; or of
+    differences of features (..., d), with R of `without_head` for mu."""
     if isinstance(mu, Tensor):
         return (logits @ mu).square_().sum(-1).cpu().numpy()
     shares = torch.from_numpy(mu).to(logits.device)
@@ -198,20 +196,16 @@ def chances(
 
 
 def draw_set(chance: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """`size` distinct positions (n, size), drawn one after another by chance (n, L).
-
-    The largest of log q + Gumbel noise are such a draw.
-    """
+    """`size` distinct positions (n, size), drawn one after another by chance (n, L): the largest of
+    log q + Gumbel noise."""
     with np.errstate(divide="ignore"):
         keys = np.log(chance) + rng.gumbel(size=chance.shape)
     return np.argsort(-keys, axis=1, kind="stable")[:, :size]
 
 
 def set_chance(chance: np.ndarray) -> np.ndarray:
-    """Probability (...) that the drawn set is this one, by the chances (..., k) of its positions.
-
-    It is the sum over the orders in which they may be drawn.
-    """
+    """Probability (...) that the drawn set is this one, by the chances (..., k) of its positions:
+    the sum over the orders in which they may be drawn."""
     total = np.zeros(chance.shape[:-1])
     for order in permutations(range(chance.shape[-1])):
         drawn, product_ = np.zeros_like(total), np.ones_like(total)

@@ -77,13 +77,11 @@ class Spectra:
         """The row of the last checkpoint."""
         return self.curve(seed, quantity, order).iloc[-1]
 
-    def at_end(self, seed: int, quantity: str) -> pd.DataFrame:
-        """The rows of what the last checkpoint alone has, by `order`, if it was measured.
-
-        quantity: `anchored excess`, the loss of logits cut at each degree above that of all, or
-        `span k`, the share of M_k at each span.
-        """
-        table = self.runs[seed]
+    def at_end(self, quantity: str) -> pd.DataFrame:
+        """The rows of what the first run's last checkpoint alone has, by `order`, if measured:
+        `anchored excess`, the loss of logits cut at each degree above that of all, or `span k`, the
+        share of M_k at each span."""
+        table = self.runs[self.first]
         return table[table["quantity"] == quantity].sort_values("order")
 
     def influence(self, quantity: str) -> np.ndarray:
@@ -97,11 +95,8 @@ class Spectra:
         return found
 
     def _half_time(self, seed: int, order: int) -> HalfTime:
-        """The half-time of the rising curve that is nearest to the values: one value that is too
-        high is no half.
-
-        NaN where checkpoints do not enclose it, or the last value is no more than an upper bound.
-        """
+        """The half-time of the rising curve nearest to the values; NaN where checkpoints do not
+        enclose it, or the last value is no more than an upper bound."""
         curve = self.curve(seed, "M", order)
         if curve.empty or curve["state"].iloc[-1] != "measured":
             return HalfTime(math.nan, np.full(1, np.nan))

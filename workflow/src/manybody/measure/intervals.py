@@ -21,7 +21,7 @@ class Value(NamedTuple):
 
 def mean(values: Iterable[float]) -> Value:
     """Mean and standard error; the error of one value is not known."""
-    values = np.asarray(list(values), float)
+    values = np.fromiter(values, float)
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return Value(float(values.mean()) if len(values) else math.nan, error, len(values))
 

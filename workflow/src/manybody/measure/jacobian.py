@@ -143,11 +143,10 @@ def categorical(
     kept: Path | None = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """J (L, q, L, q), indexed i, a, j, b, less its means over each of the four: what the residues
-    (q,), numbers of tokens, do at the sites (L,) of tokens (T,).
+    """J (L, q, L, q), indexed i, a, j, b, less its means over each of the four, of residues (q,)
+    at the sites (L,) of tokens (T,): 4 (q L)^2 bytes in single precision.
 
-    kept: a folder where what was measured stays, from which the same call goes on. Takes
-    4 (q L)^2 bytes in single precision.
+    kept: a folder where what was measured stays, from which the same call goes on.
     """
     asked, count, parts = flips.of_model(model), len(residues), []
     size = max(1, asked.batch // count)

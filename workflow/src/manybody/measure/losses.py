@@ -11,7 +11,6 @@ from manybody.io import checkpoints
 from manybody.io.devices import tensor_cores, torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.progress import Progress
-from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import LOSSES
 from manybody.models import stored
@@ -34,9 +33,8 @@ def evaluate(
     drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
     that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
     Losses are sums over a sequence's predicted tokens, in nats. One thread computes them, so that
-    on one type of CPU they have the same bits. Progress is shown under `label`, if one is given.
-
-    Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
+    on one type of CPU they have the same bits. Raises `ValueError` for a set whose |V| or L is not
+    the model's, or that is too short.
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")
@@ -71,10 +69,5 @@ def evaluate(
 
 def _read(name: str, path: str | Path, count: int | None) -> tuple[torch.Tensor, int]:
     sequences = Sequences.open(path)
-    if count is not None and count > len(sequences):
-        raise Refusal(
-            f"found {count}; expected at most {len(sequences)}, as {path} holds no more; lower it, "
-            f"or give that split more data",
-            f"targets.{name}.sequences",
-        )
-    return torch.from_numpy(sequences[:count].astype(np.int64)), sequences.vocabulary
+    tokens = sequences.first(count, f"targets.{name}.sequences")
+    return torch.from_numpy(tokens.astype(np.int64)), sequences.vocabulary

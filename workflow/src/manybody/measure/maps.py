@@ -42,8 +42,7 @@ def extract(
     (None: all); where there are two layers or more, layer 0 is the mean of the last two maps. The
     interpolation also has `V`, of tokens.
 
-    `steps` is "all" checkpoints or the "last". Progress is shown under `label`, if one is given.
-    Raises `ValueError` for a model without such maps.
+    `steps` is "all" checkpoints or the "last". Raises `ValueError` for a model without such maps.
     """
     run = Manifest.read(manifest, "model")
     kind, frames, tokens = models.about(run.about["description"]).maps, [], None

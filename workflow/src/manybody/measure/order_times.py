@@ -45,11 +45,9 @@ class Fit(NamedTuple):
     students: int
 
     def interval(self, value: float, draws: np.ndarray) -> tuple[float, float, float]:
-        """A function of beta, its standard error, and half of its 95 % interval.
-
-        draws: the same function of the bootstraps. A bootstrap of n students gives the error with
-        n in place of n - 1; the interval is Student's.
-        """
+        """A function of beta, its standard error, and half of its 95 % interval, Student's. draws:
+        the same function of the bootstraps, which of n students give the error with n in place of
+        n - 1."""
         known = draws[np.isfinite(draws)]
         if self.students < 2 or 2 * len(known) < len(draws):
             return value, math.nan, math.inf
@@ -71,10 +69,9 @@ class Fit(NamedTuple):
 def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
     """Steps at which each term is learned, of one run's table, by its gap, share or own_share.
 
-    Columns term, order, information, nested, left, time, reached. The time is the first at
-    which K_e / c_e, or 1 less the share, is at most `left`, a half or a twentieth, interpolated in
-    log step (step 0 counts as 1). A term that gets there at no checkpoint has the last step as its
-    time, which `reached` says is only a bound.
+    The time is the first at which K_e / c_e, or 1 less the share, is at most `left`, a half or a
+    twentieth, interpolated in log step (step 0 counts as 1). A term that gets there at no
+    checkpoint has the last step as its time, a bound, and is not `reached`.
     """
     rows, facts = [], ["term", "order", "information", "nested"]
     for of_term, own in table.sort_values("step").groupby(facts):
@@ -152,8 +149,8 @@ def form(times: pd.DataFrame, bootstraps: int = BOOTSTRAPS) -> tuple[float, int]
     """The chance of contrasts so far from the log-linear form, if it holds, and how many it leaves.
 
     Within each cell every kind of term has its own contrast with the first kind; the columns that
-    fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2. The
-    chance is NaN where a cell has too few students for that covariance.
+    fit them best, by the covariance of the bootstrap over students, leave Hotelling's T^2. NaN
+    where a cell has too few students.
     """
     from scipy.special import fdtrc
 
@@ -221,8 +218,7 @@ def _finite(rows: pd.DataFrame) -> pd.DataFrame:
 def of_ladder(
     times: pd.DataFrame, bootstraps: int = BOOTSTRAPS
 ) -> tuple[Fit, tuple[float, int] | None]:
-    """The fit to the laws of a ladder, and the chance of the log-linear form, None where it has
-    nothing to be told from."""
+    """The fit to the laws of a ladder, and the log-linear `form`, None where nothing tells it."""
     several, columns = times["cell"].nunique() > 2, columns_of(times)
     # Cells without a finite contrast bound the coefficients; the others have to tell them all.
     finite = columns_of(times.groupby("cell").filter(told))

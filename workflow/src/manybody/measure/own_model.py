@@ -24,7 +24,7 @@ from manybody.models.pretrained.network import check_positions
 from manybody.training.series import adopt
 
 MOST, FEWEST = 1000, 4  # sequences of a text, half of which are contexts
-ANCHORED = {"size": 8, "least": 16}  # positions that are exchanged, and the fewest targets
+SIZE, LEAST = 8, 16  # positions that `anchored` exchanges, and its fewest targets
 
 
 @contextmanager
@@ -35,9 +35,9 @@ def measured(
     of `tables.SPECTRA.schema`, its document, and what of the folder and the text is passed over.
 
     model: in save_pretrained layout, or a folder of checkpoint-N or step-N. length: L, by default
-    64, or that of half of the sequences of a file of sequences (`own_text`). `parts` keeps
-    sequences, the audit, draws and spectra, from which the same job goes on, until the block ends
-    well. `Refusal` says what of the model or the text cannot be used.
+    64, or that of half of the sequences of a file (`own_text`). `parts` keeps what the same job
+    goes on from until the block ends well. `Refusal` says what of the model or the text cannot be
+    used.
     """
     folders, own = checkpoints(model)
     whole = Path(os.path.expanduser(model))
@@ -116,10 +116,8 @@ def measured(
 
 
 def checkpoints(model: str) -> tuple[list[Path], Path]:
-    """The folders of a model's checkpoints in order, and the folder of its tokenizer.
-
-    `Refusal` says what of them cannot be used.
-    """
+    """The folders of a model's checkpoints in order, and that of its tokenizer; `Refusal` says what
+    of them cannot be used."""
     folders = [Path(found["folder"]) for found in series.found(model).values()]
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
@@ -130,6 +128,6 @@ def checkpoints(model: str) -> tuple[list[Path], Path]:
 
 def _anchored(length: int, forwards: int) -> dict[str, dict]:
     """The key `anchored` of the entry, where half of the forward passes are enough for it."""
-    targets = forwards // 2 // 2 ** ANCHORED["size"]
-    enough = targets >= ANCHORED["least"] and length > ANCHORED["size"]
-    return {"anchored": {"size": ANCHORED["size"], "targets": targets}} if enough else {}
+    targets = forwards // 2 // 2**SIZE
+    enough = targets >= LEAST and length > SIZE
+    return {"anchored": {"size": SIZE, "targets": targets}} if enough else {}

@@ -22,8 +22,7 @@ def saturation(steps: Sequence[float], losses: Sequence[float], share: float = S
     if len(steps) < 3:
         return math.nan, math.nan
     steps = np.asarray(steps, float)
-    _, _, last = _last_above(losses, share)
-    first = int(last[0]) + 1
+    first = _last_above(losses, share)[2][0] + 1
     return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
 
 
@@ -33,8 +32,8 @@ def _last_above(losses, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     At last the checkpoint before the minimum from which less than that share remains; -1: none.
     """
     losses = np.asarray(losses, float)
-    lowest = losses.argmin(axis=-1)[..., None]
-    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
+    lowest = losses.argmin(axis=-1, keepdims=True)
+    remaining = losses - losses.min(axis=-1, keepdims=True)
     bound = share * remaining[..., :1]
     places = np.arange(losses.shape[-1])
     above = (remaining >= bound) & (places < lowest)
@@ -44,20 +43,15 @@ def _last_above(losses, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def saturations(
     curves: Iterable[tuple[int, pd.DataFrame]], share: float = SATURATION[0], time: str = "step"
 ) -> pd.DataFrame:
-    """Saturation time and spacing for each seed (the index) of loss curves by seed.
-
-    Their rows are in the order of time, which the column `time` has.
-    """
+    """Saturation time and spacing for each seed (the index) of loss curves by seed, in the order of
+    the column `time`."""
     rows = {seed: saturation(curve[time], curve["loss"], share) for seed, curve in curves}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["time", "spacing"])
 
 
 def later(early: pd.DataFrame, late: pd.DataFrame) -> tuple[pd.Series, float]:
     """Times from one saturation to another, by the seeds that both have, and the standard deviation
-    that the spacing of checkpoints gives them.
-
-    A time known to lie in an interval of width w has the sd w / sqrt(12).
-    """
+    that the spacing of checkpoints gives them: w / sqrt(12) of an interval of width w."""
     late, early = late.align(early, "inner", axis=0)
     widths = early["spacing"] ** 2 + late["spacing"] ** 2
     return late["time"] - early["time"], math.sqrt(widths.mean() / 12)
@@ -118,10 +112,9 @@ def read_times(
     Clones whose chains started from the same sequences (equal `rows`) share the draws of a
     bootstrap; others are drawn on their own.
     """
-    draws: dict = {}
+    draws, found = {}, {}
     generator = np.random.default_rng(SEED)
-
-    def read(name: str) -> Times:
+    for name in names:
         # Loss sums and predictions (students, checkpoints, chains).
         keys = ["seed", "step", "sequence"]
         mine = losses[losses["target"] == name].sort_values(keys)
@@ -137,6 +130,6 @@ def read_times(
             ).T.astype(float)
         times, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
         curves = np.moveaxis((sums @ draws[key]) / (counts @ draws[key]), -1, 0)
-        return Times(times, log_times(steps, curves, share)[0], float(np.max(width)), chains)
-
-    return {name: read(name) for name in names}
+        resampled = log_times(steps, curves, share)[0]
+        found[name] = Times(times, resampled, float(np.max(width)), chains)
+    return found

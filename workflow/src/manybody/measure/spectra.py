@@ -45,12 +45,11 @@ def measure(
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA.schema`, and its `about`.
 
     manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`.
-    words: the text of some tokens, for the `passage` in `about`; numbers by default. The
-    last checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and
-    runs are measured on the same blocks, so that the ratio of two has a smaller error than each;
-    mu, which sets the norm, is the unigram distribution of these sequences.
-    Where all are asked for, so are those that the audit of a series left out, if they can be read:
-    their state is `suspect`.
+    words: the text of some tokens, for the `passage` in `about`; numbers by default. The last
+    checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and runs
+    are measured on the same blocks, so that the ratio of two has a smaller error than each. Where
+    all are asked for, so are those that the audit of a series left out, if they can be read: their
+    state is `suspect`.
 
     parts: a folder that keeps the draws, for the caller to remove once the spectra are written; a
     `job` of this very name goes on from them. Progress, shown under `label` if one is given, counts
@@ -58,14 +57,8 @@ def measure(
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])
-    data = Sequences.open(sequences)
-    if entry["sequences"] > len(data):
-        raise Refusal(
-            f"found {entry['sequences']}; expected at most {len(data)}, as {sequences} holds no "
-            f"more; lower it, or give that split more data",
-            "sequences",
-        )
-    tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
+    tokens = Sequences.open(sequences).first(entry["sequences"], "sequences").astype("int64")
+    parts = Path(parts)
     parts.mkdir(parents=True, exist_ok=True)
     found, variance, drawn = {}, 0.0, entry["kind"] == "draws"
     count = (len(steps) + len(suspects)) * entry.get("forwards", 1)
@@ -79,6 +72,7 @@ def measure(
                     done = _drawn(model, tokens, entry, variance, path, job, progress)
                 else:
                     done = spectrum.enumerated(model.double(), tokens, special=model.special)
+                    progress.update(1)
             except (ValueError, OSError) as error:
                 if step not in suspects:
                     raise
@@ -91,10 +85,8 @@ def measure(
             found[step] = table.assign(step=step)
             if step in suspects:
                 found[step]["state"] = "suspect"
-            if drawn and not variance:
+            if not variance:
                 variance = float(table["value"][table["quantity"] == "Var g"].iloc[0])
-            if not drawn:
-                progress.update(1)
             del model  # one in memory at a time
     every = pd.concat([found[step] for step in sorted(found)], ignore_index=True)
     about = {name: run.about[name] for name in ("description", "source", "model", "seed")}
@@ -288,10 +280,9 @@ def anchored_loss(
 ) -> pd.DataFrame:
     """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
 
-    Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
-    2^size forward passes. A row for each degree (`order`), of quantity `anchored loss` (nats) and
-    `anchored excess`, which is over the uncut logits; errors by a bootstrap over blocks. Raises as
-    `spectrum` does.
+    Positions are drawn by the profile of influence, for `targets` of them in turn, by 2^size
+    forward passes each. A row for each degree (`order`), of quantity `anchored loss` (nats) and
+    `anchored excess`, over the uncut logits; errors by a bootstrap over blocks.
 
     The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
     of the number h of flipped tokens, so that no table of all 2^q logits is needed.

@@ -8,9 +8,8 @@ With g(m) as in `flips`, N context positions and Walsh weights W_d of degree d,
 context, which is one less than the order of interaction. Var g = sum_{d > 0} W_d, and M_1 / Var g
 is the mean degree. All are means over the targets of a block and over the blocks.
 
-Positions where r_j = s_j have no influence and are never drawn. A block s is paired with one r
-that no other block has, so that blocks are independent and errors are those of a bootstrap over
-blocks, each with all its draws.
+Positions where r_j = s_j have no influence and are never drawn. A block s has an r of its own, so
+that blocks are independent and errors are those of a bootstrap over blocks, with all their draws.
 """
 
 from collections.abc import Callable
@@ -153,9 +152,7 @@ def enumerated(
 ) -> Spectrum:
     """The exact spectrum of short sequences, with the blocks s and r of `spectrum` and this `seed`:
     every M_k and W_d, by 2^N forward passes for each s and target (for each s alone, if causal).
-
-    Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
-    """
+    Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`."""
     draws = Draws(model, tokens, mu, "text", special, 1, seed)
     length = draws.s.shape[1]
     if length > LONGEST:
@@ -308,9 +305,8 @@ class Draws:
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, A, L) that may be flipped for targets (n, A), and those that differ."""
-        places = np.arange(self.s.shape[1])
-        seen = targets[:, :, None] > places if self.model.causal else targets[:, :, None] != places
-        seen = seen & self.free[blocks, None]
+        apart = np.greater if self.model.causal else np.not_equal
+        seen = apart(targets[:, :, None], np.arange(self.s.shape[1])) & self.free[blocks, None]
         return seen, seen & (self.r != self.s)[blocks, None]
 
     def _begin(self, numbers: np.ndarray, rng: np.random.Generator):
@@ -443,10 +439,8 @@ class Blocks:
         return self.weights @ np.bincount(self.places[which], values, self.count)
 
     def floor(self, error: float, draw: np.ndarray, which: np.ndarray, terms: np.ndarray) -> float:
-        """The standard error that endless draws on these blocks would leave; 0 while unknown.
-
-        It is `error` less what the draws within blocks vary by; draw (rows of `which`,) numbers.
-        """
+        """The standard error that endless draws on these blocks would leave, `error` less what the
+        draws (rows of `which`,) within blocks vary by; 0 while unknown."""
         sums, block = np.bincount(draw, terms[which]), np.zeros(draw.max() + 1, np.int64)
         block[draw] = self.places[which]
         counts, of_blocks = np.bincount(block), np.bincount(block, sums)

@@ -54,19 +54,16 @@ def of_truth(truth, tokens: np.ndarray) -> np.ndarray:
     """
     tokens = np.asarray(tokens, np.int64)
     step = max(1, BLOCK // (tokens.shape[1] * truth.vocabulary))
-    found = np.empty(len(tokens))
-    for start in range(0, len(tokens), step):
-        part = tokens[start : start + step]
+    found = []
+    for part in np.split(tokens, range(step, len(tokens), step)):
         own = np.take_along_axis(truth.log_conditionals(part), part[:, :, None], axis=2)
-        found[start : start + step] = -own[:, :, 0].mean(axis=1)
-    return found
+        found.append(-own[:, :, 0].mean(axis=1))
+    return np.concatenate(found)
 
 
 def of_marginals(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
-    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
-
-    The mean entropy of a site (nats); the error is over sequences.
-    """
+    """Loss of the single-site marginals of tokens (N, L) on themselves, the mean entropy of a site
+    (nats), and its standard error over sequences."""
     counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
     with np.errstate(divide="ignore"):
         loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is

@@ -68,7 +68,7 @@ def growth(models: Sequence[Spectra]) -> Iterator[Named]:
 def cut(models: Sequence[Spectra], degree: int, words: str) -> Iterator[Named]:
     """The loss of logits cut above a degree, less that of all, where tokens were exchanged."""
     for one in models:
-        mine = one.at_end(one.first, "anchored excess").set_index("order")
+        mine = one.at_end("anchored excess").set_index("order")
         if degree in mine.index:
             name = spectra.name_of(one, models)
             label = f"{name}: loss of {words} above that of all orders"

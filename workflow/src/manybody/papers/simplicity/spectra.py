@@ -81,7 +81,7 @@ def shares(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
 def excesses(panel: str, models: Mapping[str, Spectra]) -> Iterator[pd.DataFrame]:
     """Excess of the loss of logits cut above each degree over that of all, where measured."""
     for name, one in models.items():
-        mine = one.at_end(one.first, "anchored excess")
+        mine = one.at_end("anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
         yield style.points(panel, name, one.first, mine["order"], mine["value"], mine["se"])
 

@@ -50,7 +50,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(found: list[Spectra]) -> Tables:
     models = spectra.named(found)
     growing = {name: one for name, one in models.items() if one.followed}
-    cut = any(len(one.at_end(one.first, "anchored excess")) for one in found)
+    cut = any(len(one.at_end("anchored excess")) for one in found)
     there = {"growth": growing, "shares": True, "reach": True, "losses": cut}
     panels = dict(zip(filter(there.get, there), PANELS, strict=False))
     parts = []
@@ -59,7 +59,7 @@ def tables_of(found: list[Spectra]) -> Tables:
     parts += spectra.shares(panels["shares"], models)
     for name, one in models.items():
         for k in one.orders:
-            spans = one.at_end(one.first, f"span {k}")
+            spans = one.at_end(f"span {k}")
             spans = spans[spans["value"] > 0]
             given = one.first, spans["order"], spans["value"], spans["se"]
             parts.append(style.points(panels["reach"], f"{name}: M_{k}", *given))
