@@ -196,7 +196,7 @@ def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     units = len(sums)
     value = sums.sum() / counts.sum()
     if units < 2:
-        return float(value), float("nan")
+        return float(value), np.nan
     spread = ((sums - value * counts) ** 2).sum() / (units * (units - 1))
     return float(value), float(np.sqrt(spread) / counts.mean())
 

@@ -69,8 +69,7 @@ class Spectra:
         that the audit of a series doubts; or these alone."""
         table = self.runs[seed]
         found = table[(table["quantity"] == quantity) & (table["order"] == order)]
-        left_out = found["state"].isin(["no spectrum yet", "suspect"])
-        kept = found[found["state"] == "suspect" if suspect else ~left_out]
+        kept = found[found["state"].isin(["suspect"] if suspect else ["measured", "upper bound"])]
         return kept.sort_values("step", ignore_index=True)
 
     def end(self, seed: int, quantity: str, order: int) -> pd.Series:

@@ -74,11 +74,9 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     total: Tensor | float = 0.0
     for part in tokens.split(size):
         rows = []
-        for site in range(length):
-            mask = torch.zeros(part.shape, dtype=torch.bool)
-            mask[:, site] = True
+        for site, mask in enumerate(torch.eye(length, dtype=torch.bool)):
             rows.append(model.attention_maps(part, mask)[:, :, site].double().sum(1))
-        total = total + torch.stack(rows, dim=1)
+        total += torch.stack(rows, dim=1)
     return renormalised((total / len(tokens)).numpy())
 
 

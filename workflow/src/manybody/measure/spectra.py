@@ -307,7 +307,7 @@ def anchored_loss(
         place, sums = asked.tolist().index(target), 0
         ends = draws.s[block], draws.r[block]
         for flipped, logits in flips.cube(draws.model, *ends, chosen, asked):
-            sums = sums + torch.from_numpy(np.eye(size + 1)[:, flipped]) @ logits[:, place].cpu()
+            sums += torch.from_numpy(np.eye(size + 1)[:, flipped]) @ logits[:, place].cpu()
         cut = (kernel @ sums / 2**size).cumsum(0).numpy()
         losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
     of_blocks, every = Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0

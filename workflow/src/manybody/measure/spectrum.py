@@ -14,7 +14,7 @@ that blocks are independent and errors are those of a bootstrap over blocks, wit
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import comb
+from math import comb, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -259,8 +259,7 @@ class Draws:
 
     def learn_profile(self) -> None:
         """Root mean square influence by octave of distance, from draws stratified by it."""
-        bins = int(flips.octaves(self.s.shape[1] - 1)) + 1
-        pilot = []
+        bins, pilot = flips.octaves(self.s.shape[1] - 1) + 1, []
         for place in range(bins):
             self.profile = np.eye(bins)[place]
             rng = np.random.default_rng(spawn(self.seed, "pilot", place))
@@ -448,17 +447,17 @@ class Blocks:
         if freedom < self.count:
             return 0.0
         within = (sums**2).sum() - (of_blocks**2 / np.maximum(counts, 1)).sum()
-        return float(np.sqrt(max(error**2 - within / freedom / len(sums), 0.0)))
+        return sqrt(max(error**2 - within / freedom / len(sums), 0.0))
 
     @property
     def stretch(self) -> float:
         """The factor that undoes that a resampled variance is (B - 1) / B of itself."""
-        return float(np.sqrt(self.count / (self.count - 1))) if self.count > 1 else float("nan")
+        return sqrt(self.count / (self.count - 1)) if self.count > 1 else np.nan
 
     def error(self, replicates: np.ndarray) -> float:
         """Standard error, not a number of one block."""
         if np.isnan(replicates[0]):
-            return float("nan")
+            return np.nan
         return float(np.nanstd(replicates[1:], ddof=1) * self.stretch)
 
 
