@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
-# What glibc's mallopt sets: bytes that it keeps when they are given back; the size from which an
-# array has pages of its own, at most 32 MiB; bytes that it takes from the system at once.
+# glibc's mallopt: bytes that it keeps when they are given back; the size from which an array has
+# pages of its own, at most 32 MiB; bytes that it takes from the system at once.
 KEPT = {-1: 2**28, -3: 2**25, -2: 2**24}
 splitting = False  # whether `tensor_cores` splits linear maps just now
 

@@ -1,7 +1,6 @@
 """Manifests: the list of files that a job has made, each with its size and sha256.
 
-A job whose files depend on its settings declares one output, its manifest, written last. Readers
-open the files through it.
+A job whose files depend on its settings declares one output, its manifest, written last.
 """
 
 import hashlib

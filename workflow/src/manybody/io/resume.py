@@ -1,8 +1,7 @@
 """The state of an unfinished run, so that a killed one goes on where it was.
 
 Each state is one safetensors file whose document says which run it belongs to (`identity`), how
-far the run had come (`progress`) and the sha256 of all of it. The two newest are kept, so that a
-run with a damaged file goes on from the state before.
+far the run had come (`progress`) and the sha256 of all. The two newest are kept, in case of damage.
 """
 
 import hashlib

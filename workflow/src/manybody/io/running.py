@@ -47,7 +47,7 @@ def running(folder: str | Path, results: str | Path) -> dict[str, str]:
         except OSError:  # it has ended, or belongs to another user
             continue
         snakemake = any(Path(word).name == "snakemake" for word in words[:3])
-        job = any("/.snakemake/scripts/" in word for word in words[:3])
+        job = "/.snakemake/scripts/" in " ".join(words[:3])
         owners = {match[1] for match in map(OPEN.match, links) if match}
         # One that has nothing open has only begun.
         ours = not owners or str(Path(folder, results).resolve()) in owners

@@ -2,8 +2,7 @@
 
 One column `tokens`: fixed-size lists of L of the smallest unsigned integer that holds |V| (so that
 |V| itself, the mask symbol, has a number too), no nulls. The file's JSON document says |V|, L, N,
-the sha256 of the tokens and, under `about`, where they come from (source, split, seed, what made
-them). A text, a Potts sample, a clone and an alignment are all this.
+the sha256 of the tokens and, under `about`, where they come from (source, split, seed).
 """
 
 import hashlib
@@ -108,10 +107,8 @@ class SequencesWriter:
 
 
 class Sequences:
-    """N sequences on disk. `sequences[10:20]` reads the row groups it needs, `.tokens` everything.
-
-    `vocabulary` |V|, `length` L, `about` (dict). Made by `Sequences.open`.
-    """
+    """N sequences on disk, made by `Sequences.open`. `sequences[10:20]` reads the row groups it
+    needs, `.tokens` everything."""
 
     def __init__(self, path: Path, opened: pq.ParquetFile, document: dict):
         self.path, self._opened = path, opened

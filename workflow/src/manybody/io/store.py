@@ -2,10 +2,9 @@
 
 A version of an artifact lies in `{results}/store/{path of the artifact}/{digest}/`. The digest is
 that of the job's parameters, which hold that of its code, and of the contents of its inputs. The
-files are hard links to those that the job wrote, so that they take no room of their own, or copies
-where the file system has no links. `made.json` beside them has their sha256, by which a version
-that was altered under its other name is refused, the seconds that the job took, its `stage` (the
-folder of its log) and its `counts`.
+files are hard links to those that the job wrote, or copies where the file system has no links.
+`made.json` beside them has their sha256, by which a version that was altered under its other name
+is refused, the seconds that the job took, its `stage` (the folder of its log) and its `counts`.
 
     python -m manybody.io.store RESULTS [--remove]
 

@@ -155,8 +155,7 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
 
 
 def rows(quantity: str, series: str, x, y, y_err=np.nan, seed: int = 0) -> pd.DataFrame:
-    """Rows of a table of theory, of one quantity and series: y (n,) at x (n,), with one error for
-    all or one each."""
+    """Rows of a table of theory: y (n,) at x (n,), with one error for all or one each."""
     columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
     return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
 
@@ -247,11 +246,10 @@ def steps_per_epoch(history: pd.DataFrame) -> float:
 def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) -> dict[str, dict]:
     """Documents of the targets of an evaluation: name -> document.
 
-    targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
-    document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
-    `chain_init`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
-    `length` (L); that of original text holds only `original: True`, that of another source its name
-    as `source`.
+    targets: as in the config. clones: name -> path of the manifest. A clone's document holds
+    `generator` (model, seed, step, whether it is the last, description), `energy`, `chain_init`,
+    `rows` (which test sequences its chains started from; None for noise), `sweep` and `length` (L);
+    that of original text only `original: True`, that of another source its name as `source`.
     """
     documents = {}
     for name, target in targets.items():

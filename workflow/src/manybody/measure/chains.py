@@ -69,7 +69,7 @@ def drift(trace: pd.DataFrame, sweep: int) -> tuple[float, float]:
         return math.nan, math.nan
     steps = score.loc[start:sweep].diff().dropna()
     walk = steps.std(ddof=1) * math.sqrt(len(steps))
-    apart = math.hypot(known["score_se"].loc[start], known["score_se"].loc[sweep])
+    apart = math.hypot(*known["score_se"].loc[[start, sweep]])
     error = np.nanmin([walk, apart]) if len(steps) > 1 else apart
     return float((score.loc[sweep] - score.loc[start]) / total), float(error / abs(total))
 

@@ -49,8 +49,8 @@ ALIKE = 0.9  # least share of a family's reference that must be residues of the 
 class Question(NamedTuple):
     """A model, and a sequence of its tokens (T,), of which those at `sites` (L,) are letters.
 
-    residues (q,): the tokens that letters are exchanged for. about: the document of the sequence as
-    an alignment's (`document`), which has under `said` what was read. job: what names all of it.
+    residues (q,): the tokens that letters are exchanged for. about: the `document` of the sequence,
+    which has under `said` what was read. job: what names all of it.
     """
 
     network: Pretrained
@@ -208,9 +208,9 @@ def beyond_pairs(
     forwards: int,
     progress: Progress | None = None,
 ) -> pd.Series:
-    """The row of M_2 of `spectrum.spectrum` where residues of one sequence (T,) are exchanged for
-    others, drawn by their shares in it. At most a share M_2 / Var g of the variance of the logits
-    needs three residues or more, the target among them."""
+    """The row of M_2 of `spectrum` where residues of one sequence (T,) are exchanged for others,
+    drawn by their shares in it. At most a share M_2 / Var g of the variance of the logits needs
+    three residues or more, the target among them."""
     mu = np.zeros(model.vocabulary)
     mu[residues] = np.bincount(tokens[sites], minlength=model.vocabulary)[residues] + 0.5
     found = spectrum(
@@ -229,9 +229,8 @@ def beyond_pairs(
 def compared(
     maps: dict[str, np.ndarray], real: np.ndarray, known: np.ndarray, kind: str
 ) -> list[str]:
-    """Sentences on how many of the best L/5, L/2 and L pairs of each of the maps (L, L) are
-    contacts, of those whose distance is known (both (L, L), bool): pairs 6 apart or more of
-    proteins, 4 or more of RNA and DNA."""
+    """Sentences on how many of the best L/5, L/2 and L pairs of each of the maps (L, L) are `real`
+    contacts, of those `known` (both (L, L), bool), 6 apart or more in proteins, else 4."""
     said, least = [], 6 if kind == "protein" else 4
     for name, scores in maps.items():
         shares = contacts.precision(scores, real, least, known & np.isfinite(scores))

@@ -31,8 +31,8 @@ SIZE, LEAST = 8, 16  # positions that `anchored` exchanges, and its fewest targe
 def measured(
     model: str, text: str, length: int | None, orders: int, forwards: int, parts: Path
 ) -> Iterator[tuple[pd.DataFrame, dict, list[str]]]:
-    """The spectra of a folder of weights, or of a series of them, on a text: a table in the columns
-    of `tables.SPECTRA.schema`, its document, and what of the folder and the text is passed over.
+    """The spectra of a folder of weights, or of a series of them, on a text: a table of `SPECTRA`,
+    its document, and what of the folder and the text is passed over.
 
     model: in save_pretrained layout, or a folder of checkpoint-N or step-N. length: L, by default
     64, or that of half of the sequences of a file (`own_text`). `parts` keeps what the same job

@@ -16,8 +16,8 @@ def saturation(steps: Sequence[float], losses: Sequence[float], share: float = S
     """Saturation step of a loss curve, and the spacing to the checkpoint before it.
 
     The first checkpoint from which the drop that remains to the minimum is below `share` of the
-    total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
-    saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
+    total drop, from the first checkpoint to the minimum; the minimum at the latest. (NaN, NaN)
+    below three checkpoints.
     """
     if len(steps) < 3:
         return math.nan, math.nan
