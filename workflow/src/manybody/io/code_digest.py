@@ -48,8 +48,7 @@ def _file(module: str) -> Path:
 
 @cache
 def _read(path: Path) -> tuple[list[str], str]:
-    """Our modules that a file imports, with the packages they lie in, and its syntax without
-    docstrings."""
+    """Our modules that a file imports, their packages too, and its syntax without docstrings."""
     tree, names = ast.parse(path.read_bytes()), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

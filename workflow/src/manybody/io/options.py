@@ -111,8 +111,7 @@ class Block(BaseModel):
         yield from ()
 
     def refused(self, path: str, expected: str, fix: str, why: str = "") -> tuple[str, str]:
-        """The key that `path` leads to, and a sentence on its value; a key that its block does not
-        have counts as left out."""
+        """The key at `path` and a sentence on its value; one that its block lacks is left out."""
         value = reduce(lambda block, key: getattr(block, key, None), path.split("."), self)
         what = "missing" if value is None else f"found {_shown(value)}"
         return path, f"{what}{why}; expected {expected}; {fix}"
@@ -243,8 +242,7 @@ def distance(value: dict, known: list[str], required: list[str]) -> int:
 
 
 def nested(path: str, value, around: tuple[Block, ...] = ()) -> Iterator[tuple[str, Any, tuple]]:
-    """`value` and all in it, each with its path and the blocks around it, the innermost first; a
-    block lies in itself."""
+    """`value` and all in it, each with its path and the blocks around it, itself first if one."""
     if isinstance(value, Block):
         around = (value, *around)
     yield path, value, around

@@ -33,8 +33,7 @@ def only_in_notebooks(function: Callable, *values, **named):
 class Progress:
     """`with Progress(total, "steps", "train n2") as progress: progress.update(1, loss=2.1)`.
 
-    Shows the share done, the rate, the time left and the figures passed with the last update;
-    nothing without a label.
+    Shows share, rate, time left and the figures of the last update; nothing without a label.
     """
 
     def __init__(self, total: int, unit: str, label: str, done: int = 0):

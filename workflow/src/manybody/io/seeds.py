@@ -28,8 +28,7 @@ def torch_seed(seed: int, purpose: str, index: int = 0, stream: str = "") -> int
 
 
 def stream_key(stream: str) -> tuple[int, ...]:
-    """Four 32-bit numbers that tell a stream from all others, in every process, as those of `hash`
-    do not; none for the empty name."""
+    """Four 32-bit numbers of a stream, the same in every process; none for the empty name."""
     if not stream:
         return ()
     return struct.unpack("<4I", hashlib.sha256(stream.encode()).digest()[:16])

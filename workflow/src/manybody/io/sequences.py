@@ -107,8 +107,7 @@ class SequencesWriter:
 
 
 class Sequences:
-    """N sequences on disk, made by `Sequences.open`. `sequences[10:20]` reads the row groups it
-    needs, `.tokens` everything."""
+    """N sequences on disk; `sequences[10:20]` reads the row groups it needs, `.tokens` all."""
 
     def __init__(self, path: Path, opened: pq.ParquetFile, document: dict):
         self.path, self._opened = path, opened
@@ -168,8 +167,7 @@ class Sequences:
         return tokens[low - start : high - start + 1][:: wanted.step]
 
     def first(self, count: int | None, key: str) -> np.ndarray:
-        """The tokens of the first `count` sequences, of all for None; `Refusal` of `key` for more
-        than there are."""
+        """Tokens of the first `count` sequences, None for all; `Refusal` if there are fewer."""
         if count is not None and count > len(self):
             raise Refusal(
                 f"found {count}; expected at most {len(self)}, as {self.path} holds no more; lower "

@@ -38,8 +38,7 @@ class Table(NamedTuple):
         return table.to_pandas(), document["about"]
 
     def kept(self, path: str | Path, about: dict) -> pd.DataFrame | None:
-        """The table that an earlier run of a job left; None unless it is whole and its document is
-        `about`."""
+        """The table that an earlier run of a job left; None unless whole and with this document."""
         try:
             frame, found = self.read(path)
         except (ArtifactError, OSError):

@@ -101,8 +101,7 @@ def in_words(rhat: float, kept: float) -> str:
 
 
 def known(path: str | Path) -> dict:
-    """What the manifest, trace and samples of a clone say; `kept` is the share of positions that
-    hold the token they started from."""
+    """What manifest, trace and samples of a clone say; `kept`: share that is as at first."""
     about, trace = tables.read_trace(path)
     last = trace.iloc[-1]
     manifest = Manifest.read(path, "clones")

@@ -183,8 +183,7 @@ def chances(
     """q_j (n, A, L): with what probability position j is drawn first for each of targets (n, A).
 
     context (n, A, L): which positions may be flipped. profile: the weight of each octave of the
-    distance |i - j|, mixed with a `uniform` share; None draws uniformly. Rows without a position
-    are 0.
+    distance |i - j|, mixed with a `uniform` share; None: uniform. Rows without a position are 0.
     """
     flat = context / np.maximum(context.sum(2, keepdims=True), 1)
     if profile is None:
@@ -196,8 +195,7 @@ def chances(
 
 
 def draw_set(chance: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """`size` distinct positions (n, size), drawn one after another by chance (n, L): the largest of
-    log q + Gumbel noise."""
+    """`size` distinct positions (n, size) by chance (n, L): the largest of log q + Gumbel noise."""
     with np.errstate(divide="ignore"):
         keys = np.log(chance) + rng.gumbel(size=chance.shape)
     return np.argsort(-keys, axis=1, kind="stable")[:, :size]

@@ -190,8 +190,7 @@ def _logits(
 
 
 def norms(jacobian: np.ndarray) -> np.ndarray:
-    """Scores (L, L) of a Jacobian (L, q, L, q): norms of (J_ij(a, b) + J_ji(b, a)) / 2, 0 on the
-    diagonal."""
+    """Scores (L, L) of a Jacobian (L, q, L, q): norms of (J_ij(a, b) + J_ji(b, a)) / 2, i != j."""
     found = np.zeros((len(jacobian), len(jacobian)))
     for site, of_site in enumerate(jacobian):  # of_site (a, j, b), and (j, b, a) of the others
         both = of_site.transpose(1, 0, 2) + jacobian[:, :, site].transpose(0, 2, 1)

@@ -180,8 +180,7 @@ class Estimate(NamedTuple):
     """The log of a ratio of times, its error and half width, by cell and group.
 
     what: `order`, what one order costs; `foothold`, a term with a lower one inside over one
-    without; `beside`, lower ones beside it over none. x: the information of the lowest order over
-    that of the highest.
+    without; `beside`, lower ones beside it over none. x: information, lowest order over highest.
     """
 
     label: str

@@ -36,8 +36,7 @@ def measured(
 
     model: in save_pretrained layout, or a folder of checkpoint-N or step-N. length: L, by default
     64, or that of half of the sequences of a file (`own_text`). `parts` keeps what the same job
-    goes on from until the block ends well. `Refusal` says what of the model or the text cannot be
-    used.
+    goes on from until the block ends well. `Refusal` says what of them cannot be used.
     """
     folders, own = checkpoints(model)
     whole = Path(os.path.expanduser(model))
@@ -116,8 +115,7 @@ def measured(
 
 
 def checkpoints(model: str) -> tuple[list[Path], Path]:
-    """The folders of a model's checkpoints in order, and that of its tokenizer; `Refusal` says what
-    of them cannot be used."""
+    """The folders of a model's checkpoints in order, and that of its tokenizer, or `Refusal`."""
     folders = [Path(found["folder"]) for found in series.found(model).values()]
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))

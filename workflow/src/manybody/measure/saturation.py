@@ -15,9 +15,8 @@ SEED = 0  # of the bootstrap
 def saturation(steps: Sequence[float], losses: Sequence[float], share: float = SATURATION[0]):
     """Saturation step of a loss curve, and the spacing to the checkpoint before it.
 
-    The first checkpoint from which the drop that remains to the minimum is below `share` of the
-    total drop, from the first checkpoint to the minimum; the minimum at the latest. (NaN, NaN)
-    below three checkpoints.
+    The first checkpoint from which less than `share` of the total drop, from the first checkpoint
+    to the minimum, remains; the minimum at the latest. (NaN, NaN) below three checkpoints.
     """
     if len(steps) < 3:
         return math.nan, math.nan
@@ -43,8 +42,7 @@ def _last_above(losses, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def saturations(
     curves: Iterable[tuple[int, pd.DataFrame]], share: float = SATURATION[0], time: str = "step"
 ) -> pd.DataFrame:
-    """Saturation time and spacing for each seed (the index) of loss curves by seed, in the order of
-    the column `time`."""
+    """Saturation time and spacing by seed, the index, of loss curves ordered by column `time`."""
     rows = {seed: saturation(curve[time], curve["loss"], share) for seed, curve in curves}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["time", "spacing"])
 

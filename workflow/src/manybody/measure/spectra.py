@@ -164,9 +164,7 @@ def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list
 
 def ranges(rows: pd.DataFrame, orders: int) -> pd.DataFrame:
     """The share of each M_k, k = 1 .. `orders`, at each span, from the draws of `spectrum`: rows of
-    quantity `span k`, whose order is the span, the distance of the first position from the last,
-    the target among them.
-    """
+    quantity `span k`, whose order is the span from first to last of target and flips."""
     results = []
     for order in range(1, orders + 1):
         some = rows[(rows["order"] == order) & (rows["span"] > 0)]

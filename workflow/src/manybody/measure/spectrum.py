@@ -309,8 +309,7 @@ class Draws:
         return seen, seen & (self.r != self.s)[blocks, None]
 
     def _begin(self, numbers: np.ndarray, rng: np.random.Generator):
-        """Random contexts, their flips and other contexts (n, L); targets (n, A), which of them are
-        asked, and their `context`."""
+        """Contexts, their flips, fresh ones (n, L); targets (n, A), which are asked, `context`."""
         blocks = numbers % len(self.blocks)
         s, r, kept = self.s[blocks], self.r[blocks], self.free[blocks][:, self.targets]
         start = np.where(rng.random(s.shape) < 0.5, s, r)
