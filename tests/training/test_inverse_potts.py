@@ -37,10 +37,6 @@ def heads(number: int = 2, seed: int = 1) -> pl.Heads:
 MODELS = pytest.mark.parametrize("model", [heads(1), heads(3)], ids=["1", "3"])
 
 
-def parts(model) -> list[np.ndarray]:
-    return list(vars(model).values())
-
-
 def direct(model, data: np.ndarray) -> np.ndarray:
     """Loss of each site of each sequence (N, L), as the formula is written."""
     couplings, found = model.couplings, np.empty(data.shape)
@@ -69,7 +65,7 @@ def test_slopes_are_the_numerical_ones(model):
     counted = pl.Counted(tokens(), COLOURS, rng.random(90))
     _, slopes = pl.loss_and_gradients(counted, model)
     step = 1e-5
-    for number, slope in enumerate(parts(slopes)):
+    for number, slope in enumerate(slopes):
         direction = rng.standard_normal(slope.shape)
         if number == 0:  # a site is not coupled to itself
             own = (slice(None), *np.diag_indices(LENGTH))
@@ -77,7 +73,7 @@ def test_slopes_are_the_numerical_ones(model):
             assert not slope[own].any()
         ends = []
         for sign in (1, -1):
-            moved = [part.copy() for part in parts(model)]
+            moved = [part.copy() for part in model]
             moved[number] += sign * step * direction
             ends.append(pl.loss_and_gradients(counted, pl.Heads(*moved))[0])
         numerical = (ends[0] - ends[1]) / (2 * step)
@@ -94,7 +90,7 @@ def test_a_weight_is_a_number_of_repeats():
         pl.loss_and_gradients(counted, heads()) for counted in (weighted, repeated)
     )
     assert one == pytest.approx(two, rel=1e-13)
-    for a, b in zip(parts(first), parts(second), strict=True):
+    for a, b in zip(first, second, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
 
 
@@ -104,7 +100,7 @@ def test_slopes_do_not_depend_on_the_number_of_threads():
     for threads in (2, 3):
         other, others = pl.loss_and_gradients(counted, heads(), threads=threads)
         assert one == other
-        for a, b in zip(parts(slopes), parts(others), strict=True):
+        for a, b in zip(slopes, others, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -166,7 +162,7 @@ def test_several_heads_end_where_the_slopes_vanish(summed):
     loss, slopes = pl.loss_and_gradients(counted, fit.model)
     count = counted.total * LENGTH
     assert fit.loss == pytest.approx(loss / count, rel=1e-6)
-    for part, slope in zip(parts(fit.model), parts(slopes), strict=True):
+    for part, slope in zip(fit.model, slopes, strict=True):
         slope = slope / (1.0 if summed else count) + ridge * part
         assert np.abs(slope).max() < 1e-2 * ridge * np.abs(part).max()
     assert not fit.model.values[-2:].any()

@@ -60,7 +60,7 @@ def compare(what: str, tokens: np.ndarray, vocabulary: int, weights=None) -> lis
         if value <= least and not mine:
             mine.append(time.process_time() - begin)
 
-    scale = form.scale(strengths)
+    scale = form.scale(vector, strengths)
     minimise(objective, vector, scale, ITERATIONS, history=pair_fit.HISTORY, callback=reached)
     passes = [timed(objective, vector, np.empty_like(vector))[2] for _ in range(3)]
     other = np.diff([seconds for seconds, _ in seen])

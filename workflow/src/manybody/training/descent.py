@@ -1,8 +1,7 @@
 """L-BFGS for long vectors in single precision, on several threads.
 
-What the two loops of L-BFGS need of the vectors are their inner products; a step reads each vector
-twice, once for the products and once for the direction. Sums are those of chunks, in their order,
-so that a result is the same for any number of threads.
+A step reads each vector twice, for the inner products that L-BFGS needs and for the direction. Sums
+are those of chunks, in their order, so that a result is the same for any number of threads.
 """
 
 from collections.abc import Callable
@@ -33,8 +32,7 @@ def minimise(
 
     objective(vector, gradient) returns a value and writes its gradient. scale (n,): inverse second
     derivatives, or what is known of them. `history` steps are remembered. Ends where a step lowers
-    the objective by less than `tolerance` times its value, or where no step lowers it. callback
-    gets the value after each iteration.
+    the value by less than `tolerance` times itself. callback gets it after each iteration.
     """
     rows, kind, chunks = history + 1, vector.dtype.type, -(-len(vector) // loops.CHUNK)
     steps, changes = np.zeros((2, rows, len(vector)), kind)

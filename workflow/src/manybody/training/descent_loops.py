@@ -16,8 +16,7 @@ def compare(steps, changes, gradient, scale, kept, length, found, first, last):
 
     The newest of the kept rows of steps is a direction, which is multiplied by the length taken,
     and of changes the gradient before it, which becomes the difference. With the newest y and the
-    gradient g these are s_k . y, y_k . y, s_k . g and y_k . g, where the products of y and y or g
-    have the weights `scale`.
+    gradient g these are s_k . y, y_k . y, s_k . g and y_k . g, those of y_k weighted by `scale`.
     """
     for chunk in range(first, last):
         start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, len(gradient))

@@ -45,10 +45,9 @@ class Words(NamedTuple):
 class Family:
     """Sequences (N, L) of `vocabulary` colours, whose gap, if any, is neither input nor target.
 
-    The U unique sequences have `weights` (U,) and colours `own` (L, U), from 0 without the gap,
-    which is -1; `vocabulary` is the number q of those colours. `means` (L, q) are the weighted
-    shares of all sequences, `frequencies` (L, q) of those without a gap there, `present` (L,) their
-    weights.
+    The U unique sequences have `weights` (U,) and q colours `own` (L, U), without the gap, which is
+    -1. `means` (L, q) are the weighted shares of all sequences, `frequencies` (L, q) of those
+    without a gap there, `varied` their variances, `present` (L,) their weights.
     """
 
     def __init__(self, tokens, vocabulary: int, weights=None, gap: int | None = None):
@@ -70,13 +69,17 @@ class Family:
             self.vocabulary -= 1
             unique = np.where(unique == gap, -1, unique - (unique > gap)).astype(np.int32)
         self.own = np.ascontiguousarray(unique.T)
-        counts = [
-            np.bincount(own[own >= 0], self.weights[own >= 0], self.vocabulary) for own in self.own
-        ]
-        self.present = np.sum(counts, axis=1)
-        self.means = np.array(counts) / self.weights.sum()
-        self.frequencies = np.array(counts) / np.maximum(self.present, 1e-300)[:, None]
+        counts = counted(self.own, self.weights, self.vocabulary)
+        self.present = counts.sum(axis=1)
+        self.means = counts / self.weights.sum()
+        self.frequencies = counts / np.maximum(self.present, 1e-300)[:, None]
+        self.varied = self.frequencies * (1 - self.frequencies)
         self.words = _words(unique, self.vocabulary)
+
+
+def counted(own: np.ndarray, weights: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Weights (L, q) of the colours own (L, N) of each site, of which -1 does not count."""
+    return np.array([np.bincount(site + 1, weights, vocabulary + 1)[1:] for site in own])
 
 
 def _words(unique: np.ndarray, vocabulary: int) -> Words:
@@ -92,16 +95,17 @@ def _words(unique: np.ndarray, vocabulary: int) -> Words:
         scale = (vocabulary + 1) ** np.arange(size)
         codes = digits.reshape(count, groups, size) @ scale
         found = [np.unique(part, return_inverse=True, return_counts=True) for part in codes.T]
-        sizes = [len(values) for values, _, _ in found]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        common = starts[:-1] + [counts.argmax() for _, _, counts in found]
-        numbers = np.stack([inverse for _, inverse, _ in found], axis=1) + starts[:-1]
+        values, inverses, counts = zip(*found, strict=True)
+        sizes = list(map(len, values))
+        starts = np.cumsum([0, *sizes])
+        common = starts[:-1] + list(map(np.argmax, counts))
+        numbers = np.stack(inverses, axis=1) + starts[:-1]
         visited = numbers != common
         cost = _cost(visited.sum() * _slowdown(starts[-1], vocabulary), starts[-1], size)
         if cost >= least:
             break
-        values = np.concatenate([values for values, _, _ in found])
-        colours = (values[:, None] // scale % (vocabulary + 1) - 1).astype(np.int32)
+        digits = np.concatenate(values)[:, None] // scale % (vocabulary + 1)
+        colours = (digits - 1).astype(np.int32)
         offsets = np.concatenate([[0], visited.sum(axis=1).cumsum()])
         places = np.repeat(np.arange(groups), sizes)
         best = Words(offsets, numbers[visited].astype(np.int32), colours, places, common)
@@ -116,19 +120,16 @@ def _cost(visits: float, rows: int, size: int) -> float:
 
 
 def _slowdown(rows: int, vocabulary: int) -> float:
-    """How much longer a visit takes where both tables are larger than the cache, as it reads here
-    and there in them; measured with 60 to 300 sites."""
+    """How much longer a visit takes where both tables are larger than the cache; measured with 60
+    to 300 sites."""
     row = 2 * 4 * LANES * -(-vocabulary // LANES)
     return max(1.0, rows * row / CACHE) ** (2 / 3)
 
 
 class Pairs:
     """A vector of the couplings of the pairs i < j, a of i and then b of j, and of the logits h_i +
-    sum_j J_ij m_j of the mean sequence m (`Family.means`).
-
-    Other sites count from their means so that a coupling does not do a field's work: the descent
-    takes a fifth of the steps.
-    """
+    sum_j J_ij m_j of the mean sequence m (`Family.means`): a coupling then does no field's work,
+    and the descent takes a fifth of the steps."""
 
     def __init__(self, family: Family):
         self.family = family
@@ -144,19 +145,16 @@ class Pairs:
         self.logits(vector)[:] = logits - logits.mean(axis=1, keepdims=True)
         return vector
 
-    def scale(self, strengths: tuple[float, float], kind: type = np.float32) -> np.ndarray:
+    def scale(self, vector: np.ndarray, strengths: tuple[float, float]) -> np.ndarray:
         """Inverse second derivatives of each number alone, if sites do not interact."""
-        shares, present = self.family.frequencies, self.family.present[:, None]
-        varied = shares * (1 - shares)
-        found = np.empty(self.size, kind)
+        varied, present = self.family.varied, self.family.present[:, None]
+        found = np.empty_like(vector)
         blocks = found[: self.couplings].reshape(-1, self.vocabulary, self.vocabulary)
-        start = 0
-        for site in range(self.length):
+        ends = np.arange(self.length - 1, 0, -1).cumsum()
+        for site, part in enumerate(np.split(blocks, ends)):
             others = np.sqrt(present[site] * present[site + 1 :])[:, :, None]
             block = 2 * varied[site][:, None] * varied[site + 1 :, None]
-            stop = start + len(block)
-            blocks[start:stop] = 1 / (others * block + 2 * strengths[0])
-            start = stop
+            part[:] = 1 / (others * block + 2 * strengths[0])
         self.logits(found)[:] = _of_logits(self.family, strengths[1])
         return found
 
@@ -196,8 +194,7 @@ class Heads:
         heads = min(heads, family.vocabulary**2)  # more have no other couplings
         self.family, self.heads, self.symmetric = family, heads, symmetric
         self.length, self.vocabulary = family.length, family.vocabulary
-        self.shapes = [(heads, self.length, self.length), (heads, self.vocabulary, self.vocabulary)]
-        self.couplings = sum(math.prod(shape) for shape in self.shapes)
+        self.couplings = heads * (self.length**2 + self.vocabulary**2)
         self.size = self.couplings + self.length * self.vocabulary
 
     def start(self, full: PairModel, kind: type = np.float32) -> np.ndarray:
@@ -231,29 +228,28 @@ class Heads:
 
     def parts(self, vector: np.ndarray) -> list[np.ndarray]:
         """A and V, views."""
-        ends = math.prod(self.shapes[0]), self.couplings
-        halves = vector[: ends[0]], vector[ends[0] : ends[1]]
-        return [half.reshape(shape) for half, shape in zip(halves, self.shapes, strict=True)]
+        attention, values = np.split(vector[: self.couplings], [self.heads * self.length**2])
+        return [
+            attention.reshape(self.heads, self.length, -1),
+            values.reshape(self.heads, self.vocabulary, -1),
+        ]
 
     def take(self, vector: np.ndarray, site: int, couplings: np.ndarray) -> None:
-        """As of `Pairs`."""
-        (attention, values), rows = self.parts(vector), len(couplings)
+        attention, values = self.parts(vector)
         found = attention[:, site].T @ values.transpose(0, 2, 1).reshape(self.heads, -1)
         if self.symmetric:
             found += attention[:, :, site].T @ values.reshape(self.heads, -1)
             found /= 2
         found[site] = 0
-        couplings[:, : self.vocabulary] = found.reshape(rows, -1)
+        couplings[:, : self.vocabulary] = found.reshape(-1, self.vocabulary)
 
     def give(
         self, couplings: np.ndarray, logits: np.ndarray, site: int, vector: np.ndarray,
         gradient: np.ndarray, lock: Lock,
     ) -> None:  # fmt: skip
-        """As of `Pairs`."""
         (attention, values), own = self.parts(vector), self.parts(gradient)
-        given = couplings[:, : self.vocabulary].reshape(self.length, -1)  # by j, then b, a
-        given = given / (1 + self.symmetric)
-        given[site] = 0
+        given = couplings[:, : self.vocabulary].reshape(self.length, -1) / (1 + self.symmetric)
+        given[site] = 0  # by j, then b, a
         of_rows = values.transpose(0, 2, 1).reshape(self.heads, -1) @ given.T
         of_values = (attention[:, site] @ given).reshape(values.shape).transpose(0, 2, 1)
         of_columns = 0
@@ -267,26 +263,23 @@ class Heads:
             self.logits(gradient)[site] += logits
 
     def blocks(self, vector: np.ndarray) -> np.ndarray:
-        """Couplings (L, L, q, q)."""
         attention, values = self.parts(vector)
         found = np.einsum("hij,hab->ijab", attention, values, optimize=True)
         if self.symmetric:
             found = (found + found.transpose(1, 0, 3, 2)) / 2
-        found[np.arange(self.length), np.arange(self.length)] = 0
+        found[np.diag_indices(self.length)] = 0
         return found
 
 
 def _of_logits(family: Family, strength: float) -> np.ndarray:
     """Inverse second derivatives of the logits (L, q) if sites do not interact."""
-    varied = family.frequencies * (1 - family.frequencies)
-    return 1 / (family.present[:, None] * varied + 2 * strength)
+    return 1 / (family.present[:, None] * family.varied + 2 * strength)
 
 
 class Objective:
-    """The objective of a vector of `form`, with its gradient, by so many threads.
+    """The objective of a vector of `form`, with its gradient; `strengths` are c_J and c_h.
 
-    `strengths` are c_J and c_h. `loss` is that of the last vector without the penalty, in nats, and
-    `passes` how many there were.
+    `loss` is that of the last vector without the penalty, in nats, of so many `passes`.
     """
 
     def __init__(self, form: Pairs | Heads, strengths: tuple[float, float], threads: int = 1):
@@ -344,10 +337,9 @@ def fit(
 ) -> PairModel:
     """The pair model of tokens (N, L), `weights` (N,) their weights, all ones if None.
 
-    `gap` is the number of a colour that is neither input nor target: it adds nothing to the logits
-    of other sites, and a site that has it does not count. By default there is none, so that gaps
-    count like residues; leave them out of the norm (`PairModel.norms`). The contacts of real
-    families come out better so.
+    `gap` is the number of a colour that is neither input nor target. By default there is none, so
+    that gaps count like residues; leave them out of the norm (`PairModel.norms`): the contacts of
+    real families come out better so.
     With H `heads` the couplings are those of factored attention, see `Heads`.
     With the scale "gremlin" c_J is .01 (L - 1)(q - 1), as of GREMLIN and plmc, with "plmdca" .01
     times the sum of the weights; q does not count the gap. Progress is shown under `label`, if one
@@ -383,13 +375,16 @@ def solve(
 
     That of H heads, which is not convex, is looked for from the full couplings.
     """
-    settings = dict(threads=threads, tolerance=tolerance)
+    form = Pairs(family)
     with Progress(iterations * (2 if heads else 1), "iterations", label) as progress:
-        settings["callback"] = lambda value: progress.update(1, objective=value)
-        form = Pairs(family)
+        settings = dict(
+            history=HISTORY if _bytes(form.size, HISTORY) <= MOST else LEAST_HISTORY,
+            tolerance=tolerance,
+            threads=threads,
+            callback=lambda value: progress.update(1, objective=value),
+        )
         objective, vector = Objective(form, strengths, threads), form.start(kind)
-        settings["history"] = HISTORY if _bytes(form.size, HISTORY) <= MOST else LEAST_HISTORY
-        scale = form.scale(strengths, kind)
+        scale = form.scale(vector, strengths)
         value, done = minimise(objective, vector, scale, iterations, **settings)
         if heads:
             form, full = Heads(family, heads), _model(form, vector, counted=False)
@@ -402,14 +397,14 @@ def solve(
 def solve_free(
     family: Family, heads: int, ridge: float, iterations: int
 ) -> tuple[list[np.ndarray], np.ndarray, float, int]:
-    """The least loss plus ridge / 2 times the squared A, V and h of heads that are not symmetric.
+    """The least loss plus ridge / 2 times the squared A, V and h of heads that are not symmetric,
+    from where `START` iterations of full couplings lead.
 
-    A and V, at most q^2 heads; h (L, q); the loss there (nats); and the iterations. Their start is
-    where `START` iterations of full couplings lead.
+    A and V, at most q^2 heads; h (L, q); the loss there (nats); and the iterations.
     """
     pairs = Pairs(family)
     vector = pairs.start()
-    minimise(Objective(pairs, (0, 0)), vector, pairs.scale((1, 1)), START, history=HISTORY)
+    minimise(Objective(pairs, (0, 0)), vector, pairs.scale(vector, (1, 1)), START, history=HISTORY)
     form = Heads(family, heads, symmetric=False)
     vector = form.start(_model(pairs, vector, counted=False))
     own, conditionals = form.couplings, Objective(form, (0, ridge / 2))
@@ -438,9 +433,9 @@ def _bytes(size: int, history: int) -> int:
 
 
 def _model(form: Pairs | Heads, vector: np.ndarray, counted: bool = True) -> PairModel:
-    """The pair model of a vector. A gap that did not count has no couplings, and the field with
-    which it were as frequent as in the family if sites did not interact, to first order in the
-    couplings; it is left out if not `counted`."""
+    """The pair model of a vector. A gap that did not count has no couplings, and the field that
+    makes it as frequent as in the family, to first order in the couplings, if sites did not
+    interact; it is left out if not `counted`."""
     family, couplings = form.family, form.blocks(vector)
     means = family.means.astype(vector.dtype)
     fields = form.logits(vector) - np.einsum("ijab,jb->ia", couplings, means)

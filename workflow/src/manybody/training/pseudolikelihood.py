@@ -5,12 +5,10 @@
 This is also the masked-prediction loss over all L masks, one for each conditional
 (docs/science/potts.md, section 2). The couplings are those of factored attention, J_ij(a, b) =
 sum_h A^h_ij V^h_ab with H heads; L-BFGS minimises the loss by one compiled pass over the sequences.
-
-Repeated sequences are collapsed to one with the sum of their weights.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,11 +21,10 @@ HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
 
 
 class Counted:
-    """Sequences (N, L) of q colours as the unique ones and their weights.
+    """Sequences (N, L) of q colours as the unique ones and the sums of their weights.
 
-    sequence_weights (N,) are numbers of repeats or any weights that are not negative; all ones if
-    None.
-    `ValueError` for tokens that are none of the colours, or for weights that do not fit.
+    sequence_weights (N,) are not negative; all ones if None. `ValueError` for tokens that are none
+    of the colours, or for weights that do not fit.
     """
 
     def __init__(
@@ -61,8 +58,7 @@ class Counted:
         )  # fmt: skip
 
 
-@dataclass
-class Heads:
+class Heads(NamedTuple):
     """A (H, L, L) with zero diagonals, V (H, q, q), fields (L, q): logits in nats."""
 
     attention: np.ndarray
@@ -75,8 +71,7 @@ class Heads:
         return np.einsum("hij,hab->ijab", self.attention, self.values)
 
 
-@dataclass
-class Fit:
+class Fit(NamedTuple):
     """A fitted model, its mean training loss (nats a site), and the iterations that it took."""
 
     model: Heads
@@ -116,8 +111,8 @@ def fit_heads(
     standard deviations `init_scale`. Ends after `iterations`, or where the objective falls no more.
 
     Several heads with fields are fitted by the loops of `pair_fit`, in single precision, and start
-    from the nearest to a few steps of full couplings; heads beyond q^2 are 0. The cost of those
-    loops is of full couplings, whatever H: one head of a few sequences would take longer.
+    from the nearest to a few steps of full couplings; heads beyond q^2 are 0. Those loops cost as
+    much as full couplings, whatever H: one head of a few sequences would take longer.
     """
     length, vocabulary = counted.length, counted.vocabulary
     if fields and heads > 1:
@@ -130,7 +125,7 @@ def fit_heads(
         return Fit(model, float(loss / (counted.total * length)), done)
     rng = np.random.default_rng(seed)
     attention = init_scale[0] * rng.standard_normal((heads, length, length))
-    attention[:, np.arange(length), np.arange(length)] = 0.0
+    attention[:, *np.diag_indices(length)] = 0.0
     values = init_scale[1] * rng.standard_normal((heads, vocabulary, vocabulary))
     none = np.zeros((length, vocabulary))
     ends = np.cumsum([attention.size, values.size])
@@ -140,12 +135,11 @@ def fit_heads(
         own = own.reshape(none.shape) if fields else none
         return Heads(of_attention.reshape(attention.shape), of_values.reshape(values.shape), own)
 
-    scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
+    scale = 1.0 if summed else 1.0 / (counted.total * length)
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradients = loss_and_gradients(counted, model(vector))
-        parts = [gradients.attention, gradients.values, gradients.fields]
-        gradient = np.concatenate([part.ravel() for part in parts])[: len(vector)]
+        gradient = np.concatenate([part.ravel() for part in gradients])[: len(vector)]
         gradient *= scale
         gradient += ridge * vector
         return scale * loss + 0.5 * ridge * (vector @ vector), gradient
@@ -153,11 +147,7 @@ def fit_heads(
     first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
     found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options(iterations))
     loss = found.fun - 0.5 * ridge * (found.x @ found.x)
-    return Fit(
-        model=model(found.x),
-        loss=float(loss / (scale * counted.total * counted.length)),
-        iterations=int(found.nit),
-    )
+    return Fit(model(found.x), float(loss / (scale * counted.total * length)), int(found.nit))
 
 
 def options(iterations: int, tolerance: float = 0.0) -> dict:

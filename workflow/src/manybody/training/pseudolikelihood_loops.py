@@ -2,8 +2,7 @@
 
 A site's logits are sums of rows of a table, one row for each colour that another site can have.
 Rows count from those of each site's most frequent colour, whose sum is the same for all sequences
-and is added once: only the sites that differ from it are visited. That is exact, and the more
-ordered the sequences are, the less is left to do.
+and is added once: only the sites that differ from it are visited.
 """
 
 import numpy as np

@@ -2,22 +2,21 @@
 
     logits_i(a) = h_i(a) + sum_j J_ij(a, s_j) + sum_{j < k} T_ijk(a, s_j, s_k)
 
-The pairs are fitted first (`pair_fit`) and stay as they are, so that with T = 0 they are the pair
-model. T has one of two forms, since neither finds what the other does:
+The pairs are fitted first (`pair_fit`) and stay as they are. T has one of two forms, since neither
+finds what the other does:
 
-- tables of K triples of sites, any others zero. The triples are those of the highest score: by how
-  far the errors of the pair model's conditionals at one site depend on the colours of two others
-  together. The fit is convex; it finds laws of few triples, whatever their tables.
+- tables of the K triples of sites of the highest score: by how far the errors of the pair model's
+  conditionals at one site depend on the colours of two others together. The fit is convex; it finds
+  laws of few triples, whatever their tables.
 - heads, T_ijk = sum_h v^h_i v^h_j v^h_k U^h with U symmetric: factored attention of order 3. It
   finds laws of very many weak triples that share their tables, none of which can be seen alone.
 
 Colours count less their frequencies at the site: so T holds nothing that pairs and fields of sites
 that are nearly independent have.
 
-The sequences are parted by whole clusters. One part is held out to the end, for the gain. Another,
-inside the rest, chooses how strongly the pairs are penalised, then the form of T, its size and
-penalty. So no choice knows of the sequences on which it is judged, and too strong a penalty of the
-pairs is no gain of T.
+Whole clusters are held out to the end, for the gain. Others, inside the rest, choose how strongly
+the pairs are penalised, then the form of T, its size and penalty. So no choice knows of the
+sequences on which it is judged, and too strong a penalty of the pairs is no gain of T.
 """
 
 import itertools
@@ -33,7 +32,7 @@ from manybody.data.pair_model import PairModel
 from manybody.io.compiled import each
 from manybody.io.progress import Progress
 from manybody.training import three_body_loops as loops
-from manybody.training.pair_fit import STRENGTH, Family, penalty, solve
+from manybody.training.pair_fit import STRENGTH, Family, counted, penalty, solve
 from manybody.training.pseudolikelihood import options
 
 HELD_OUT = 0.2  # share of the weight that is held out, and of the rest that chooses
@@ -54,9 +53,8 @@ class Verdict(NamedTuple):
     """Result of the test: the gain in nats a site and its 95 % interval, and "yes" where
     that lies above 0 and the gain is .01 or more, "no" where it lies below .01, else "undecided".
 
-    `loss` (nats a site) is the pair model's on the held-out sequences, whose number is `held_out`
-    and whose clusters are `clusters`. `form` is "triples" or "heads", `size` their number;
-    triples (K, 3): the sites, from 0, that have tables.
+    `loss` (nats a site) is the pair model's on `held_out` sequences in so many `clusters`. `form`:
+    "triples" or "heads", `size` their number; triples (K, 3): the sites, from 0, of the tables.
     """
 
     gain: float
@@ -93,15 +91,14 @@ class Triples:
         self.sites = np.concatenate([triples[:, [1, 2, 0]], triples[:, [2, 0, 1]], triples])
         # One minus the means, a matrix for each site of each triple.
         centred = np.eye(shares.shape[1]) - shares[triples][:, :, None]
-        self.centred = [centred[:, place] for place in range(3)]
+        self.centred = centred.swapaxes(0, 1)
 
     def add(self, own: np.ndarray, vector: np.ndarray, logits: np.ndarray) -> None:
         """Adds the terms of a vector to logits (N, L, q) of sequences own (N, L)."""
         tables = np.einsum(
             "tabc,txa,tyb,tzc->txyz", vector.reshape(self.shape), *self.centred, optimize=True
         )
-        orders = [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 2, 3)]
-        tables = np.concatenate([tables.transpose(order) for order in orders])
+        tables = np.concatenate([np.moveaxis(tables, 1, 3), np.moveaxis(tables, 3, 1), tables])
         loops.add_tables(own, self.sites, tables, logits)
 
     def gradient(self, own: np.ndarray, vector: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -109,7 +106,7 @@ class Triples:
         found = np.zeros((len(self.sites), *self.shape[1:]))
         loops.of_tables(own, self.sites, errors, found)
         first, second, third = np.split(found, 3)
-        found = first.transpose(0, 3, 1, 2) + second.transpose(0, 2, 3, 1) + third
+        found = np.moveaxis(first, 3, 1) + np.moveaxis(second, 1, 3) + third
         return np.einsum("txyz,txa,tyb,tzc->tabc", found, *self.centred, optimize=True).ravel()
 
 
@@ -121,17 +118,15 @@ class Heads:
         self.number, self.shares = number, shares
 
     def add(self, own: np.ndarray, vector: np.ndarray, logits: np.ndarray) -> None:
-        """As `Triples.add`."""
-        for rows, weights, values, _, _, products in self._parts(own, vector):
+        for _, rows, weights, values, _, _, products in self._parts(own, vector):
             logits[rows] += weights * (products @ values)
 
     def gradient(self, own: np.ndarray, vector: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """As `Triples.gradient`."""
-        of_weights = np.zeros((self.number, len(self.shares)))
-        of_values = np.zeros((self.number, self.shares.shape[1] ** 2, self.shares.shape[1]))
-        heads = itertools.cycle(range(self.number))
-        for rows, weights, values, centred, others, products in self._parts(own, vector):
-            head, here = next(heads), weights * errors[rows]
+        length, colours = self.shares.shape
+        of_weights = np.zeros((self.number, length))
+        of_values = np.zeros((self.number, colours**2, colours))
+        for head, rows, weights, values, centred, others, products in self._parts(own, vector):
+            here = weights * errors[rows]
             of_values[head] += np.tensordot(products, here, axes=((0, 1), (0, 1)))
             of_weights[head] += np.einsum("nia,nia->i", errors[rows], products @ values)
             # v_j is in the products of all other sites i.
@@ -140,8 +135,7 @@ class Heads:
             own_bends = (bends.sum(axis=1, keepdims=True) - bends) @ (weights * centred)[..., None]
             slopes = slopes.sum(axis=1, keepdims=True) - slopes - own_bends[..., 0]
             of_weights[head] += np.einsum("nia,nia->i", slopes, centred)
-        of_values = _symmetric(of_values.reshape(-1, *3 * self.shares.shape[1:]))
-        return np.concatenate([of_weights.ravel(), of_values.ravel()])
+        return np.concatenate([of_weights.ravel(), _symmetric(of_values, colours).ravel()])
 
     def more(self, own: np.ndarray, vector: np.ndarray, errors: np.ndarray, draws) -> np.ndarray:
         """The vector with one head more: of several starts, the v and U along which the loss with
@@ -163,31 +157,33 @@ class Heads:
         return np.concatenate([weights, FIRST[0] * best[1], values, FIRST[1] * best[2]])
 
     def _parts(self, own: np.ndarray, vector: np.ndarray) -> Iterator:
-        """Sums of some sequences at a time, for each head: their rows, v (L, 1), U (q q, q),
-        colours z less frequencies (n, L, q), the sums of v z over all other sites, and, over all
-        pairs of others, of the symmetrised products of theirs (n, L, q q)."""
+        """Sums of some sequences at a time: the head, their rows, v (L, 1), U (q q, q), colours z
+        less frequencies (n, L, q), the sums of v z over all other sites, and, over all pairs of
+        others, of the symmetrised products of theirs (n, L, q q)."""
         length, colours = self.shares.shape
         weights, values = np.split(vector, [self.number * length])
-        values = _symmetric(values.reshape(-1, *3 * (colours,))).reshape(-1, colours**2, colours)
+        values = _symmetric(values, colours).reshape(-1, colours**2, colours)
         size = max(1, BLOCK // (length * colours**2))
         for start in range(0, len(own), size):
             rows = slice(start, start + size)
             part = own[rows, :, None]
             centred = np.where(part >= 0, (part == np.arange(colours)) - self.shares, 0.0)
-            for weight, value in zip(weights.reshape(-1, length, 1), values, strict=True):
+            weights = weights.reshape(-1, length, 1)
+            for head, (weight, value) in enumerate(zip(weights, values, strict=True)):
                 each_site = weight * centred
                 others = each_site.sum(axis=1, keepdims=True) - each_site
                 squares = each_site[..., None] * each_site[..., None, :]
                 products = others[..., None] * others[..., None, :]
                 products -= squares.sum(axis=1, keepdims=True) - squares
                 products = 0.5 * products.reshape(*others.shape[:2], -1)
-                yield rows, weight, value, centred, others, products
+                yield head, rows, weight, value, centred, others, products
 
 
-def _symmetric(values: np.ndarray) -> np.ndarray:
+def _symmetric(values: np.ndarray, colours: int) -> np.ndarray:
     """Means of arrays (H, q, q, q) over all orders of the last three indices."""
-    orders = [(0, *order) for order in itertools.permutations((1, 2, 3))]
-    return np.ascontiguousarray(sum(values.transpose(order) for order in orders) / 6)
+    values = values.reshape(-1, colours, colours, colours)
+    orders = itertools.permutations((1, 2, 3))
+    return np.ascontiguousarray(sum(values.transpose(0, *order) for order in orders) / 6)
 
 
 def fit(form, part: Part, logits: np.ndarray, strength: float, start: np.ndarray) -> np.ndarray:
@@ -222,18 +218,17 @@ def compare(
     """The verdict on tokens (N, L) with these weights (N,), all ones if None.
 
     clusters (N,): numbers; sequences of one number are held out together, and their errors count as
-    one. The colour `gap` is neither input nor target; with None each colour counts. `seed` draws
-    the parts and the starts. Progress is shown under `label`, if one is given. `ValueError` for
-    arguments that do not fit, or for fewer than 10 clusters in a part that is held out.
+    one. The colour `gap`, if any, is neither input nor target. `seed` draws the parts and the
+    starts. Progress is shown under `label`, if given. `ValueError` for arguments that do not fit,
+    or for fewer than 10 clusters in a part that is held out.
     """
     part, draws = _part(tokens, vocabulary, weights, clusters, gap), np.random.default_rng(seed)
     total = len(FACTORS) + len(NUMBERS) * len(PENALTIES) + HEADS + 1
     with Progress(total, "fits", label) as progress:
-        tick = (lambda: progress.update(1)) if label else (lambda: None)
         train, test = _parted(part, draws)
-        factor, wanted = _choose(*_parted(train, draws), draws, threads, tick)
+        factor, wanted = _choose(*_parted(train, draws), draws, threads, progress)
         pairs = _pairs(train, factor, threads)
-        tick()
+        progress.update(1)
         logits = _logits(pairs, test)
         *_, ((name, size, _), form, vector) = _forms(train, pairs, draws, threads, wanted)
         losses, _ = _errors(test, logits)
@@ -244,8 +239,7 @@ def compare(
 
 
 def judge(gains: np.ndarray, part: Part) -> tuple[float, float, float, str]:
-    """Gain, the ends of its interval, and the verdict, of gains (N,) summed over a sequence's
-    sites.
+    """Gain, the ends of its interval, and the verdict, of gains (N,) summed over sequences' sites.
 
     The error is that of a ratio of sums over clusters; Student's t has as many degrees of freedom
     as clusters of equal weight would have.
@@ -306,7 +300,7 @@ def _sites(part: Part) -> tuple[np.ndarray, np.ndarray]:
     return places, np.bincount(places, part.weights * (part.own >= 0).sum(axis=1))
 
 
-def _choose(train: Part, test: Part, draws, threads: int, tick) -> tuple[float, tuple]:
+def _choose(train: Part, test: Part, draws, threads: int, progress) -> tuple[float, tuple]:
     """The factor of the penalty of pairs, then the name, size and penalty of the form of T, with
     which models of `train` lose least on `test`."""
     least, best = math.inf, None
@@ -314,14 +308,14 @@ def _choose(train: Part, test: Part, draws, threads: int, tick) -> tuple[float, 
         pairs = _pairs(train, factor, threads)
         logits = _logits(pairs, test)
         loss = test.weights @ _errors(test, logits)[0]
-        tick()
+        progress.update(1)
         if loss > least:
             break
         least, best = loss, (factor, pairs, logits)
     (factor, pairs, logits), least, latest = best, math.inf, math.inf
     for name, form, vector in _forms(train, pairs, draws, threads):
         loss = test.weights @ _errors(test, logits, form, vector)[0]
-        tick()
+        progress.update(1)
         if name[0] == "heads":  # these come last, each with one head more
             if loss >= latest:
                 break
@@ -368,24 +362,21 @@ def _errors(part: Part, logits: np.ndarray, form=None, vector=None) -> tuple:
     if form is not None:
         form.add(part.own, vector, found)
     found -= found.max(axis=2, keepdims=True)
-    own = np.maximum(part.own, 0)[..., None]
-    losses = -np.take_along_axis(found, own, axis=2)[..., 0]
+    own = (*np.indices(present.shape, sparse=True), np.maximum(part.own, 0))
+    losses = -found[own]
     np.exp(found, out=found)
     total = found.sum(axis=2)
     losses = np.where(present, losses + np.log(total), 0.0).sum(axis=1)
     weights = part.weights[:, None] * present
     found *= (-weights / total)[..., None]
-    sites = np.arange(len(total))[:, None], np.arange(total.shape[1])
-    found[(*sites, own[..., 0])] += weights
+    found[own] += weights
     return losses, found
 
 
 def _shares(part: Part) -> np.ndarray:
     """Frequencies (L, q) without gaps."""
-    counts = [
-        np.bincount(own[own >= 0], part.weights[own >= 0], part.colours) for own in part.own.T
-    ]
-    return np.array(counts) / np.maximum(np.sum(counts, axis=1, keepdims=True), 1e-300)
+    counts = counted(part.own.T, part.weights, part.colours)
+    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
 
 
 def _screened(part: Part, logits, pairs: PairModel, number: int, threads: int) -> np.ndarray:
@@ -409,12 +400,12 @@ def _screened(part: Part, logits, pairs: PairModel, number: int, threads: int) -
         loops.screen(*given, scores[rows])
 
     edges = np.linspace(0, len(kept), threads + 1).astype(int)
-    each(threads, run, list(map(slice, edges[:-1], edges[1:])))
+    each(threads, run, map(slice, edges[:-1], edges[1:]))
     # A triple is seen from each of its three pairs.
-    other = np.tile(np.arange(length), len(kept))
-    sites = np.stack([np.repeat(first, length), np.repeat(second, length), other], axis=1)
-    real = (other != sites[:, 0]) & (other != sites[:, 1])
-    codes = np.sort(sites[real], axis=1) @ (length ** np.arange(2, -1, -1))
+    sites = np.broadcast_arrays(first[:, None], second[:, None], np.arange(length))
+    sites = np.sort(np.stack(sites, axis=-1))
+    real = (np.diff(sites) > 0).all(axis=-1)
+    codes = sites[real] @ (length ** np.arange(2, -1, -1))
     codes, places = np.unique(codes, return_inverse=True)
-    best = codes[np.argsort(-np.bincount(places, scores.ravel()[real]), kind="stable")[:number]]
+    best = codes[np.argsort(-np.bincount(places, scores[real]), kind="stable")[:number]]
     return np.stack(np.unravel_index(best, (length,) * 3), axis=1)

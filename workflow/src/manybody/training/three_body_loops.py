@@ -58,10 +58,8 @@ def screen(own, errors, shares, spread, total, squares, firmness, first, second,
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
 def add_tables(own, sites, tables, logits):
-    """Adds three-body terms to logits (N, L, q) of sequences own (N, L), -1 for a gap.
-
-    sites (M, 3) and tables (M, q, q, q), [b, c, a]: what colours b and c of the first two sites add
-    to the logit of colour a of the third.
+    """Adds tables (M, q, q, q) to logits (N, L, q) of sequences own (N, L), -1 for a gap: [b, c, a]
+    is what colours b and c of the first two of sites (M, 3) add to that of colour a of the third.
     """
     for n in range(len(own)):
         for m in range(len(sites)):
