@@ -1,16 +1,15 @@
 """Boltzmann learning: the Potts model whose samples have the correlations of a family.
 
 The mean log-likelihood of weighted sequences, less a ridge, is raised along its gradient: two-site
-frequencies of the data less those of the model (Ackley, Hinton and Sejnowski 1985), which are those
-of chains that go on from update to update (Tieleman 2008). At each update a part of the chains
-begins anew from uniform colours: else states that no chain visits could gain any weight unseen.
+frequencies of the data less those of the model (Ackley, Hinton and Sejnowski 1985), of chains that
+go on from update to update (Tieleman 2008). At each update a part of the chains begins anew from
+uniform colours: else states that no chain visits could gain any weight unseen.
 
-It ends when the connected correlations c_ij(a, b) = f_ij(a, b) - f_i(a) f_j(b) of chains that were
-not used, over all i < j, a, b, have the Pearson correlation with the data's that is asked for and
-a slope near one; some of these chains begin at sequences of the data and others at uniform colours,
-and both must get there and be as likely as each other. Where sequences are few, the correlations of
-the data are largely noise, and a model that has them all has learned sequences by heart: new chains
-end at one of them and stay. Then it ends, too, and says so.
+It ends when the connected correlations c_ij(a, b) = f_ij(a, b) - f_i(a) f_j(b), over all i < j, a,
+b, of new chains have the Pearson correlation with the data's that is asked for and a slope near
+one, both of chains that begin at the data and of others at uniform colours, which must be as
+likely. Where sequences are few, their correlations are largely noise, and a model that has them all
+has learned sequences by heart: new chains end at one of them and stay. Then it ends, and says so.
 """
 
 import math
@@ -83,14 +82,14 @@ def learn(
     two starts, the `slope` farther from 1, both of each in `starts`, found by `tested` chains after
     `settled` sweeps, and the means of log p `apart`, in standard deviations. `nearest` is the share
     of sites in which new chains differ from a sequence of the data, `natural` that in which those
-    differ from each other, and `noise` the share of the correlations' variance that is noise: the
-    law of the family itself would show a correlation of sqrt(1 - noise) and a slope of 1 - noise.
+    differ from each other, and `noise` the share of noise in the correlations' variance: the law of
+    the family itself would show a correlation of sqrt(1 - noise) and a slope of 1 - noise.
 
     With `heads` the couplings are those of factored attention, see `pair_fit.Heads`, from those
     nearest to the start's; A and V are moved by the chain rule.
 
-    A run that was killed goes on from `out/resume`, to the same model; the model does not depend
-    on `threads`. `Refusal` for weights or a number of chains that do not fit.
+    A run that was killed goes on from `out/resume`; the model depends neither on that nor on
+    `threads`. `Refusal` for weights or a number of chains that do not fit.
     """
     settings = dict(
         target=target, slope=list(slope), ridge=ridge, rate=rate, chains=chains, sweeps=sweeps,
@@ -121,21 +120,21 @@ class _Learning:
         few = 1.0 / weights.sum()  # the pseudocount
         self.sites = (1 - few) * one + few / model.vocabulary
         two = (1 - few) * two + few / model.vocabulary**2
-        first, second = np.triu_indices(self.length, 1)
+        self.pairs = first, second = np.triu_indices(self.length, 1)
         outer = self.sites[first][:, :, None] * self.sites[second][:, None, :]
         self.observed = (two - outer).astype(np.float32)
         # The mean variance of what a coupling weighs, if sites were independent.
         self.variance = (self.sites * (1 - self.sites)).mean() ** 2
         self.noise = min(float(few * self.variance / self.observed.var()), 1.0)
         self.fields = model.fields.astype(np.float64)
-        self.couplings = np.ascontiguousarray(model.couplings[first, second], np.float32)
+        self.couplings = np.ascontiguousarray(model.couplings[self.pairs], np.float32)
         if settings["heads"]:
             self.form = Heads(Family(tokens, model.vocabulary, weights), settings["heads"])
             self.factors = self.form.start(model)
             self._set_couplings(self.couplings.copy())
         self.chains = Chains.begun(settings["chains"], *self.shape, self._stream(0))
         self.done, self.rate, self.next, self.failed = 0, settings["rate"], PAUSE, 0
-        self.history: list[float] = []
+        self.history = []
         given = dict(tokens=tokens, weights=weights, fields=model.fields, couplings=model.couplings)
         tensors = {
             name: torch.from_numpy(np.require(array, None, "CW")) for name, array in given.items()
@@ -203,8 +202,8 @@ class _Learning:
 
         As matrices J = A^T V, with a row for each (i, j); G is the gradient by J. A moves by
         s G V^+, so that J moves by s D, D = G V^+ V; s is for each row where the quadratic form
-        whose minimum `moved` is, of the weights w, is least: s = G.D / D.wD. V is moved likewise.
-        Both at once would add a product of two changes, which is large for heads that are small.
+        whose minimum `moved` is, of the weights w, is least: s = G.D / D.wD. V moves likewise. Both
+        at once would add a product of two changes, large for small heads.
         """
         wanted, varied = self.couplings + moved, self.sites * (1 - self.sites)
         weights = np.einsum("ia,jb->ijab", varied, varied) + DAMPING * self.variance
@@ -223,8 +222,7 @@ class _Learning:
 
     def _set_couplings(self, wanted: np.ndarray) -> None:
         """Sets J to that of A and V; h takes what it lacks of `wanted` on average."""
-        first, second = np.triu_indices(self.length, 1)
-        self.couplings[:] = self.form.blocks(self.factors)[first, second]
+        self.couplings[:] = self.form.blocks(self.factors)[self.pairs]
         left = of_pairs(wanted - self.couplings, self.length)
         self.fields += np.einsum("ijab,jb->ia", left, self.sites)
 
@@ -238,8 +236,8 @@ class _Learning:
         ended = self._tested()
         if ended["reached"]:
             return ended
-        found = [pearson for pearson, _ in ended["starts"].values()]
-        if max(found) - min(found) > PARTED and ended["nearest"] < ended["natural"] / 2:
+        one, other = (pearson for pearson, _ in ended["starts"].values())
+        if abs(one - other) > PARTED and ended["nearest"] < ended["natural"] / 2:
             why = (
                 f"new chains differ from a sequence of the data in {ended['nearest']:.0%} of the "
                 f"sites, those from each other in {ended['natural']:.0%}: the model learns them by "
@@ -251,10 +249,9 @@ class _Learning:
         elif last:
             why = f"all {self.done} updates are done"
         elif stalled:
-            ridge = self.settings["ridge"]
             why = (
-                f"they no longer rise with the ridge {ridge:g}: lower it, or take more chains, "
-                "options of manybody.training.boltzmann.learn"
+                f"they no longer rise with the ridge {self.settings['ridge']:g}: lower it, or take "
+                "more chains, options of manybody.training.boltzmann.learn"
             )
         else:
             self.failed += 1
@@ -279,8 +276,8 @@ class _Learning:
             for chains in starts.values():
                 chains.move(tables, sweeps - moved, self.threads)
             if few:
-                scores = [model.scores(chains.tokens) for chains in starts.values()]
-                apart = float(abs(scores[0].mean() - scores[1].mean()) / (scores[0].std() or 1.0))
+                data, uniform = (model.scores(chains.tokens) for chains in starts.values())
+                apart = float(abs(data.mean() - uniform.mean()) / (data.std() or 1.0))
             fitted = {name: self._step(chains, 0.0) for name, chains in starts.items()}
             moved, enough = sweeps, {name: self._enough(each) for name, each in fitted.items()}
             if few and apart <= AGREE:
@@ -292,18 +289,18 @@ class _Learning:
         some = self.tokens[:: -(-len(self.tokens) // NEAR)]
         new = starts["uniform colours"].tokens[:NEAR]
         low, high = self.settings["slope"]
+        pearsons, slopes = zip(*fitted.values(), strict=True)
         found = " and ".join(
-            f"{each.pearson:.3f} (slope {each.slope:.3f}) from {name}"
-            for name, each in fitted.items()
+            f"{pearson:.3f} (slope {slope:.3f}) from {name}"
+            for name, (pearson, slope) in fitted.items()
         )
         return dict(
             reached=not few and all(enough.values()),
             reason=f"after {sweeps} sweeps the Pearson correlations are {found}, and the means of "
             f"log p {apart:.2f} standard deviations apart; a slope from {low:g} to {high:g} is "
             "asked for too",
-            pearson=min(each.pearson for each in fitted.values()),
-            slope=max((each.slope for each in fitted.values()), key=lambda one: abs(one - 1)),
-            target=self.settings["target"],
+            pearson=min(pearsons),
+            slope=max(slopes, key=lambda slope: abs(slope - 1)),
             starts={name: list(each) for name, each in fitted.items()},
             apart=apart,
             nearest=float(nearest(new, self.tokens).mean()),
