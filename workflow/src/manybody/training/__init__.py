@@ -6,11 +6,8 @@ import numpy as np
 
 
 def learning_rate(step: int, recipe: dict) -> float:
-    """Learning rate of step `step` (0 to steps - 1): a linear warm-up, then constant or cosine.
-
-    The warm-up reaches the full rate with its last step. The cosine starts there and is 0 at
-    `steps`.
-    """
+    """Learning rate of step `step` (0 to steps - 1): a linear warm-up, which reaches the full rate
+    with its last step, then constant or a cosine, which is 0 at `steps`."""
     peak, warmup, steps = recipe["learning_rate"], recipe["warmup"], recipe["steps"]
     if step < warmup:
         return peak * (step + 1) / warmup
@@ -26,9 +23,8 @@ def kept_steps(recipe: dict) -> list[int]:
     that round to the same step count once. `checkpoints.every` keeps all its multiples as well.
     """
     steps, wanted = recipe["steps"], recipe["checkpoints"]
-    listed = wanted.get("listed", [])
     every = wanted.get("every")
     regular = range(every, steps, every) if every else ()
     count = wanted.get("logarithmic", 0)
     spaced = np.geomspace(1, steps, count).round().astype(int).tolist() if count else []
-    return sorted({0, steps, *spaced, *listed, *regular})
+    return sorted({0, steps, *spaced, *wanted.get("listed", []), *regular})

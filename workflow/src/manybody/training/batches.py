@@ -1,8 +1,5 @@
-"""Sequences and masks that each step sees: a function of seed, stream and step alone.
-
-A run that is stopped and started again, or that is split over processes, therefore sees the same
-batches, with no generator to save.
-"""
+"""Sequences and masks that each step sees: a function of seed, stream and step alone, so that a run
+that is resumed, or split over processes, sees the same batches, with no generator to save."""
 
 from dataclasses import dataclass
 
@@ -19,8 +16,8 @@ from manybody.models.objectives import choose_masks, copies_per_sequence, masked
 class Batch:
     """S sequences and, where only some positions are masked, N copies with one mask each.
 
-    `sequences` (S,) are rows of the data; `rows` (N,), ascending, says of which of them each copy
-    is made and `positions` (N,) what it hides. Both are None if every token is predicted.
+    `sequences` (S,) are rows of the data; `rows` (N,), ascending, says which of them each copy is
+    of, `positions` (N,) what it hides. Both are None if every token is predicted.
     """
 
     sequences: np.ndarray
@@ -39,15 +36,14 @@ class Batch:
 class Batches:
     """The batches of one run over `count` sequences of length L, drawn by `seed` in `stream`.
 
-    `recipe["batch"]` counts masked copies for the masked objective (one sequence of a batch may
-    give fewer copies than the others) and sequences for the next-token objective. Batches run
-    through one permutation of the data after the other, without a gap between epochs.
+    `recipe["batch"]` counts masked copies for the masked objective (the last sequence of a batch
+    may give fewer) and sequences for the next-token objective. Batches run through one permutation
+    of the data after the other, without a gap between epochs.
 
     `sequences` and `predictions` are those of a whole batch. Its summed loss divided by `divisor`
     is what training descends: the mean over predictions, or, with `loss: sum`, the sum over those
-    of a sequence averaged over sequences, whose gradient is about L times larger
-    (docs/science/many-body.md, section 4). Raises `Refusal` for a batch that the recipe or the
-    data cannot fill.
+    of a sequence averaged over sequences, whose gradient is about L times larger (many-body,
+    section 4). Raises `Refusal` for a batch that the recipe or the data cannot fill.
     """
 
     def __init__(self, count: int, length: int, recipe: dict, seed: int, stream: str = ""):
@@ -58,7 +54,18 @@ class Batches:
             self.sequences, self.predictions = batch, batch * (length - 1)
         else:
             copies = copies_per_sequence(length, self.masks)
-            _check_copies(batch, copies, length, self.masks)
+            if batch < copies:
+                raise Refusal(
+                    f"found {batch} masked copies; expected at least the {copies} of one sequence "
+                    f"(masks {self.masks} of {length} positions); raise it",
+                    "training.batch",
+                )
+            if self.masks == "all" and batch % length:
+                raise Refusal(
+                    f"found {batch}; expected a multiple of the length {length}, as masks: all "
+                    f"gives {length} copies of each sequence; choose {batch // length * length}",
+                    "training.batch",
+                )
             self.sequences, self.predictions = -(-batch // copies), batch
         self.divisor = {"mean": self.predictions, "sum": self.sequences}[recipe.get("loss", "mean")]
         if self.sequences > count:
@@ -69,10 +76,9 @@ class Batches:
                 f"or give the source more data or a smaller length",
                 "training.batch",
             )
-        self._orders: dict[int, np.ndarray] = {}
+        self._orders = {}
 
     def at(self, step: int) -> Batch:
-        """The batch of step `step` (0, 1, ...)."""
         epoch, start = divmod(step * self.sequences, self.count)
         chosen = self._order(epoch)[start : start + self.sequences]
         if len(chosen) < self.sequences:
@@ -105,21 +111,6 @@ class Batches:
         return self._orders[epoch]
 
 
-def _check_copies(batch: int, copies: int, length: int, masks: float | str) -> None:
-    if batch < copies:
-        raise Refusal(
-            f"found {batch} masked copies; expected at least the {copies} of one sequence (masks "
-            f"{masks} of {length} positions); raise it",
-            "training.batch",
-        )
-    if masks == "all" and batch % length:
-        raise Refusal(
-            f"found {batch}; expected a multiple of the length {length}, as masks: all gives "
-            f"{length} copies of each sequence; choose {batch // length * length}",
-            "training.batch",
-        )
-
-
 def training_set(tokens, recipe: dict):
     """The first `subset` sequences of tokens (N, L), or all where the recipe names no subset."""
     subset = recipe.get("subset")
@@ -135,11 +126,10 @@ def training_set(tokens, recipe: dict):
 
 
 def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarray, Tensor | None]:
-    """Sequences (n,), evenly spaced, and masks (n, m) that every checkpoint is validated on.
+    """Sequences (n,), evenly spaced, and masks (n, m) that every checkpoint is validated on; None
+    if every token is predicted.
 
     They depend on no seed and no stream: losses of all runs and models are over the same tokens.
-    The masks are None if every token is predicted: with `validation_masks: all` also where each
-    training step masks a share only.
     """
     wanted = recipe["validation"]
     if not 0 < wanted <= available:

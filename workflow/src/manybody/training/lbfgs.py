@@ -1,17 +1,15 @@
 """Models fitted to all their sequences at once by L-BFGS, or given weights that are known.
 
-For the reference lines of many-body data (docs/science/many-body.md, section 4): small models of
-any architecture with the masked objective, whose best training loss is wanted rather than a path
-that leads there. The forms are products of parameters and have local minima and saddles: several
-random starts are followed until they are nearly flat, and the best of them to the end. A run leaves
-what training leaves: weights, history and, last of all, the manifest.
+For the reference lines of many-body data (docs/science/many-body.md, section 4): small models with
+the masked objective, whose best training loss is wanted rather than a path that leads there. They
+are products of parameters and have local minima and saddles: several random starts are followed
+until they are nearly flat, and the best of them to the end. A run leaves what training leaves.
 
 Sequences may have weights; the training loss is then their weighted mean. One layer of factored
-attention is fitted on a CPU by the compiled `pseudolikelihood`, whose
-cost does not grow with the number of heads. Its couplings J_ij(a, b) = sum_h A^h_ij V^h_ab are a
-matrix of L^2 rows and |V|^2 columns of rank H: with as many heads as the rank of that matrix, |V|^2
-at most, it is the full model. Half the squared A and V, which the ridge costs, is at its least the
-sum of that matrix's singular values, so that the ridge keeps the number of couplings' patterns low.
+attention is fitted on a CPU by the compiled `pseudolikelihood`, whose cost does not grow with the
+number of heads. Its couplings J_ij(a, b) = sum_h A^h_ij V^h_ab are a matrix of L^2 rows and |V|^2
+columns of rank H, the full model at |V|^2 heads. Half the squared A and V, which the ridge costs,
+is at its least the sum of its singular values: the ridge keeps the couplings' patterns few.
 """
 
 import hashlib
@@ -22,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils import parameters_to_vector
 
 from manybody import models
 from manybody.data import SPLITS
@@ -41,6 +40,7 @@ from manybody.training.run_files import (
     NonFiniteLoss,
     clear,
     fingerprint,
+    history_row,
     opened,
     remove_leftovers,
     save_checkpoint,
@@ -67,18 +67,16 @@ def fit(
 ) -> Path:
     """Fits the model of `description` to `data["train"]` and returns the path of its manifest.
 
-    Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
-    `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
-    added to the mean loss (nats per masked token), `restarts` are drawn one after the other from
-    `init_seed`, or from `seed` in `stream` where that is "each". The weights after n iterations of
-    the best one are kept as step n. In the history an epoch is one evaluation of loss and gradient.
-    The manifest's `restarts` has, for each, the objective (None if it diverged at once) and the
-    iterations when it was nearly flat. `data["sequence_weights"]` (N,), optional, are the weights
-    of the N training sequences.
+    Arguments as in `training.train`; of the `recipe`, `steps` are iterations at most,
+    `optimizer.ridge` times half the squared weights is added to the mean loss (nats per masked
+    token), `restarts` are drawn one after the other from `init_seed`, or from `seed` in `stream`
+    where that is "each". The weights after n iterations of the best one are kept as step n. In the
+    history an epoch is one evaluation of loss and gradient. The manifest's `restarts` has, for
+    each, the objective (None if it diverged at once) and the iterations when it was nearly flat.
+    `data["sequence_weights"]` (N,), optional, are the weights of the N training sequences.
 
-    With `optimizer.couplings` the model has full couplings, see `FullFit`.
-
-    Every finished restart is saved in `out/resume/` and taken up as `training.train` does.
+    With `optimizer.couplings` the model has full couplings, see `FullFit`. Every finished restart
+    is saved in `out/resume/` and taken up as `training.train` does.
 
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all diverge.
     """
@@ -117,8 +115,10 @@ class FullFit:
             identity = self.data["train"].about["identity"]
             every = 1.0 / neighbours(together, identity, self.settings["recipe"]["threads"]).counts
         model, found = self._fitted(self.train, weights, "held out")
-        end = (found.iterations, found.passes, None if weights is None else torch.tensor(weights))
-        rows = _rows(model, _tensor(self.train), self.validation, *end)
+        weighted = None if weights is None else torch.tensor(weights)
+        rows = _rows(
+            model, _tensor(self.train), self.validation, found.iterations, found.passes, weighted
+        )
         sums = sequence_sums(model, self.validation)
         about = {
             "data": self.fingerprints,
@@ -127,7 +127,7 @@ class FullFit:
         }
         model, _ = self._fitted(together, every, "all sequences")
         about["effective"] = float(len(together) if every is None else every.sum())
-        _write_run(self.out, model, {**self.settings, **about}, rows)
+        _write_run(self.out, model, self.settings | about, rows)
         self.resume.clear()
 
     def _fitted(self, tokens: np.ndarray, weights: np.ndarray | None, what: str):
@@ -135,17 +135,16 @@ class FullFit:
         recipe, description = self.settings["recipe"], self.settings["description"]
         family = pair_fit.Family(tokens, description["vocabulary"], weights)
         strengths = pair_fit.penalty(family, recipe["optimizer"]["couplings"]), pair_fit.STRENGTH
-        heads, kind = recipe["optimizer"].get("heads"), np.dtype(recipe["precision"]).type
-        most, label = (recipe["threads"], recipe["steps"]), f"fit, {what}"
-        found = pair_fit.solve(family, strengths, *most, heads=heads, kind=kind, label=label)
+        found = pair_fit.solve(
+            family, strengths, recipe["threads"], recipe["steps"], label=f"fit, {what}",
+            heads=recipe["optimizer"].get("heads"), kind=np.dtype(recipe["precision"]).type,
+        )  # fmt: skip
         model = models.build(description)
         model.take(found.model)
         return model, found
 
 
 class Fit:
-    """The restarts of one fit, one after the other."""
-
     def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
         description, recipe = settings["description"], settings["recipe"]
         self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
@@ -163,10 +162,11 @@ class Fit:
         self.parameters = list(self.model.parameters())
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
-            weights = self.sequence_weights.numpy()
-            self.counted = Counted(self.train.numpy(), description["vocabulary"], weights)
-        self.restarts: list[dict] = []  # what became of each
-        self.best: dict | None = None  # restart, vector, rows, iterations and evaluations so far
+            self.counted = Counted(
+                self.train.numpy(), description["vocabulary"], self.sequence_weights.numpy()
+            )
+        self.restarts = []  # what became of each
+        self.best = {}  # restart, vector, rows, iterations and evaluations so far
 
     def run(self) -> None:
         remove_leftovers(self.out)
@@ -178,7 +178,7 @@ class Fit:
             for restart in range(len(self.restarts), restarts):
                 self._first(restart)
                 self._save()
-            if self.best is None:
+            if not self.best:
                 raise NonFiniteLoss(
                     f"the loss of each of {restarts} restarts became infinite or not a number; "
                     "raise training.restarts, set training.optimizer.ridge or use precision float64"
@@ -190,7 +190,7 @@ class Fit:
         """Follows a restart until it is nearly flat, and keeps it if it is the best so far."""
         torch.manual_seed(initial_seed(self.settings, restart))
         self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
-        vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
+        vector = parameters_to_vector(self.parameters).detach().cpu().double()
         path = {
             "restart": restart, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0,
             "objective": None,
@@ -198,7 +198,7 @@ class Fit:
         self._descend(path, ROUGH)
         self.restarts.append({key: path[key] for key in ("objective", "iterations")})
         if path["objective"] is not None and (
-            self.best is None or path["objective"] < self.best["objective"]
+            not self.best or path["objective"] < self.best["objective"]
         ):
             self.best = path
 
@@ -218,7 +218,7 @@ class Fit:
         )
         before, origin, allowed = math.inf, path["iterations"], self.recipe["steps"]
         while path["iterations"] < allowed:
-            seen: list[tuple] = []
+            seen = []
 
             def closure(seen=seen):
                 objective, *sums = self._evaluate(vector)
@@ -246,8 +246,7 @@ class Fit:
     def _evaluate(self, vector: Tensor) -> tuple[float, float, float | None]:
         """Objective (its gradient is left in `vector.grad`), mean loss and accuracy or None."""
         self._put(vector.detach())
-        for parameter in self.parameters:
-            parameter.grad = None
+        self.model.zero_grad()
         total, correct = self._batches() if self.counted is None else self._site_by_site()
         if not math.isfinite(total):
             raise NonFiniteLoss(f"the training loss is {total / self.total}")
@@ -279,9 +278,7 @@ class Fit:
         total, gradients = loss_and_gradients(self.counted, numbers, self.recipe["threads"])
         pairs = [
             (part, torch.from_numpy(np.ascontiguousarray(gradient)).to(part))
-            for part, gradient in zip(
-                parts, (gradients.attention, gradients.values, gradients.fields), strict=True
-            )
+            for part, gradient in zip(parts, gradients, strict=True)
             if part.requires_grad
         ]
         torch.autograd.backward(*map(list, zip(*pairs, strict=True)))
@@ -294,8 +291,8 @@ class Fit:
             parameter.copy_(part.view_as(parameter))
 
     def _save(self) -> None:
-        tensors = {} if self.best is None else {"vector": self.best["vector"]}
-        best = {} if self.best is None else {**self.best, "vector": None}
+        best = dict(self.best)
+        tensors = {"vector": best.pop("vector")} if best else {}
         self.resume.save(len(self.restarts), tensors, {"restarts": self.restarts, "best": best})
 
     def _take_up(self) -> None:
@@ -304,27 +301,24 @@ class Fit:
             clear(self.out, self.resume)
             return
         tensors, progress = saved
-        self.restarts = progress["restarts"]
-        self.best = {**progress["best"], **tensors} if tensors else None
+        self.restarts, self.best = progress["restarts"], progress["best"] | tensors
 
     def _write(self) -> None:
         best, size = self.best, self.train.numel()
         self._put(best["vector"])
         model = self.model.float().cpu()
         rows = [
-            _row("train", step, evaluations, loss, accuracy, evaluations * size)
+            history_row("train", step, evaluations, loss, accuracy, evaluations * size)
             for step, loss, accuracy, evaluations in best["rows"]
             if step < best["iterations"]
         ]
         weights = self.sequence_weights.cpu() if self.weighted else None
-        end = (best["iterations"], best["evaluations"], weights)
-        rows += _rows(model, self.train.cpu(), self.validation, *end)
-        about = {
-            "data": self.fingerprints,
-            "restarts": self.restarts,
-            "kept": best["restart"],
-        }
-        _write_run(self.out, model, {**self.settings, **about}, rows)
+        rows += _rows(
+            model, self.train.cpu(), self.validation, best["iterations"], best["evaluations"],
+            weights,
+        )  # fmt: skip
+        about = {"data": self.fingerprints, "restarts": self.restarts, "kept": best["restart"]}
+        _write_run(self.out, model, self.settings | about, rows)
         self.resume.clear()
 
 
@@ -334,8 +328,8 @@ def adopt(
     """Writes the conditionals of a Hamiltonian (eq. 3) as a run of a model that can express them.
 
     `description` has the config's keys of the model; `paths` the Sequences of `train` and
-    `validation`, on all of which the history's one step, 0, is tested. Returns the path of the
-    manifest. `ValueError` if the model or the sequences are not the Hamiltonian's.
+    `validation`, all for the history's one step, 0. Returns the path of the manifest. `ValueError`
+    if the model or the sequences are not the Hamiltonian's.
     """
     out, loaded = Path(out), Hamiltonian.load(hamiltonian)
     try:
@@ -355,20 +349,6 @@ def adopt(
 
 def _tensor(tokens) -> Tensor:
     return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
-
-
-def _row(split, step, evaluations, loss, accuracy, tokens, loss_se=None) -> dict:
-    """A row of the history; an epoch is one evaluation."""
-    return {
-        "step": step,
-        "epoch": float(evaluations),
-        "learning_rate": math.nan,
-        "split": split,
-        "loss": loss,
-        "loss_se": loss_se,
-        "accuracy": accuracy,
-        "tokens": tokens,
-    }
 
 
 def _rows(
@@ -391,7 +371,7 @@ def _rows(
                 float(part @ sequence_weights / sequence_weights.sum()) for part in each
             )
         count = evaluations * total if split == "train" else total
-        rows.append(_row(split, step, evaluations, loss, accuracy, count, error))
+        rows.append(history_row(split, step, evaluations, loss, accuracy, count, error))
     return rows
 
 

@@ -1,5 +1,7 @@
 """A model, its optimizer and one training step."""
 
+from collections import defaultdict
+
 import numpy as np
 import torch
 from accelerate import Accelerator
@@ -15,13 +17,10 @@ from manybody.training.batches import Batch
 
 
 class Objective(nn.Module):
-    """Summed loss (nats) and number of correct predictions of a batch.
+    """Summed loss (nats) and number of correct predictions of a batch, by a `forward`, as data
+    parallelism and autocast act on that of the module that they wrap alone."""
 
-    The model's own methods are called inside this `forward`, because data parallelism and
-    autocast act on the forward of the module that they wrap and on nothing else.
-    """
-
-    def __init__(self, model: nn.Module, objective: str, compiled: bool, together: bool = False):
+    def __init__(self, model: nn.Module, objective: str, compiled: bool, together: bool):
         super().__init__()
         self.model, self.objective, self.together = model, objective, together
         self._call = torch.compile(self._sums) if compiled else self._sums
@@ -38,11 +37,8 @@ class Objective(nn.Module):
 
 
 class Learner:
-    """Takes the steps of one run.
-
-    `settings` are those of `seeds.run_settings`; `data` is (sequences, L), any integer type; the
-    summed loss of a whole batch, over all processes, is divided by `divisor`.
-    """
+    """Takes the steps of a run with settings of `seeds.run_settings` on `data` (sequences, L),
+    integers; a batch's summed loss, over all processes, is divided by `divisor`."""
 
     def __init__(self, settings: dict, data, divisor: int, accelerator: Accelerator):
         description, recipe = settings["description"], settings["recipe"]
@@ -105,16 +101,14 @@ class Learner:
         return named
 
     def restore(self, named: dict[str, Tensor], origin: str) -> None:
-        """Puts back what `state` returned."""
-        parts: dict[str, dict] = {"model": {}, "optimizer": {}, "generator": {}}
+        parts, states = defaultdict(dict), defaultdict(dict)
         for name, tensor in named.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         copy_into(self.model, parts["model"], origin)
-        states: dict[int, dict[str, Tensor]] = {}
         for name, tensor in parts["optimizer"].items():
             index, _, rest = name.partition(".")
-            states.setdefault(int(index), {})[rest] = tensor
+            states[int(index)][rest] = tensor
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         torch.set_rng_state(parts["generator"]["cpu"])

@@ -8,8 +8,8 @@ attention by L-BFGS to all L masks of the first M sequences of disjoint parts of
 - `recovery`: M is so large that errors fall as 1 / M. Minimised is the mean loss plus the same
   penalty, for one lambda.
 
-The model is bilinear in A and V, so different starts reach different solutions. A and V start from
-normal numbers whose standard deviations the entry gives, `init_scale: {attention, values}`.
+The model is bilinear in A and V, so different starts reach different solutions: normal numbers
+whose standard deviations the entry gives, `init_scale: {attention, values}`.
 """
 
 import math
@@ -41,9 +41,8 @@ def compute(
     """The table of a curve (see `tables.write_theory`) and what was fitted.
 
     entry: the config's. paths: the Sequences `train` and `validation` and the `hamiltonian` of its
-    source. Finished fits are kept in the folder `resume`; a later call takes them from there if all
-    of this and `code` are the same. Call `forget` when the table is written. The table depends
-    neither on such fits nor on the number of threads.
+    source. Finished fits are kept in the folder `resume`, for a later call with the same of all
+    this and `code`, until `forget`. The table depends neither on these nor on the threads.
 
     Quantities, with x = M and the realisation as seed, losses in nats a site, series lambda:
 

@@ -60,19 +60,19 @@ def train(
     """Trains the model of `description` on `data["train"]` and returns the path of its manifest.
 
     `data` has two splits, `train` and `validation`, with `tokens` (sequences, L). `recipe` is the
-    config's `training` block. `init_seed` sets the initial weights and nothing else; `seed` and
-    the name `stream` set the order of the data, the masks and what a forward draws, and with
-    `init_seed` = "each" the initial weights as well: the manifest says which number that was.
-    Runs of one seed and one stream see the same batches, those of two streams unrelated ones.
-    `about` (JSON) is kept there. Every `save_every` seconds, or at a checkpoint after a tenth of
-    that, the state is saved in `out/resume/`; it is taken up only by a run with the same arguments,
-    data, `code` (a digest of it) and torch.
+    config's `training` block. `init_seed` sets the initial weights alone; `seed` and the name
+    `stream` set the order of the data, the masks and what a forward draws, and with `init_seed` =
+    "each" the initial weights as well, by a number that the manifest has. Runs of one seed and one
+    stream see the same batches, those of two streams unrelated ones. `about` (JSON) is kept in the
+    manifest. Every `save_every` seconds, or at a checkpoint after a tenth of that, the state is
+    saved in `out/resume/`; only a run with the same arguments, data, `code` (a digest of it) and
+    torch takes it up.
 
-    `device` is auto, cpu or cuda. Started in several processes by accelerate, each takes its
-    share of every batch, and the result is that of one process to rounding.
+    `device` is auto, cpu or cuda. Of several processes, started by accelerate, each takes its share
+    of every batch; the result is that of one to rounding.
 
-    A recipe with `divergence: keep` ends a run that diverges with the checkpoints it has, and its
-    manifest says at which step (`diverged`).
+    With `divergence: keep` in the recipe a run that diverges ends with the checkpoints it has, and
+    its manifest says at which step (`diverged`).
 
     Raises `ValueError` for a recipe that does not fit and, if it may not `replace` that, for a run
     of other arguments in `out`; `NonFiniteLoss` when training diverges.
@@ -101,14 +101,9 @@ def train(
 
 
 def train_files(description: dict, paths: dict, **settings) -> Path:
-    """`train` on the Sequences files in `paths`, which give the model its |V| and L.
-
-    A recipe with the optimizer lbfgs goes to `lbfgs.fit`, imported when it is needed. With
-    `sequence_weights: identity` it takes the weights of the training sequences from
-    `paths["sequence_weights"]`. A test split is read only where one is among the paths.
-    """
-    splits = [split for split in SPLITS if split in paths]
-    data = {split: Sequences.open(paths[split]) for split in splits}
+    """`train`, or `lbfgs.fit` if that is the optimizer, on the Sequences files in `paths`, which
+    give the model its |V| and L, with `sequence_weights` from there where the recipe has them."""
+    data = {split: Sequences.open(paths[split]) for split in SPLITS if split in paths}
     sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
     if settings["recipe"].get("sequence_weights"):
         data["sequence_weights"] = sequence_weights.read(paths["sequence_weights"], data["train"])
@@ -118,8 +113,6 @@ def train_files(description: dict, paths: dict, **settings) -> Path:
 
 
 class TrainingRun:
-    """One run on its way from step 0 to the last."""
-
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
         tokens, self.validation, self.masks, self.fingerprints, self.resume = opened(
             settings, data, out, accelerator.device, code
@@ -142,15 +135,14 @@ class TrainingRun:
             "steps": self.checkpoints,
         }
         self.taken = 0  # steps so far
-        self.rows: list[dict] = []  # of the history
-        self.kept: dict[int, str] = {}  # sha256 of the weights of each checkpoint so far
+        self.rows = []  # of the history
+        self.kept = {}  # sha256 of the weights of each checkpoint so far
         self.sums = [0.0, 0.0, 0]  # loss, correct, predictions since the last checkpoint
         # Loss and correct of each step that nobody looked at yet.
-        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.pending = []
 
-    def take_up(self, replace: bool = True) -> None:
-        """Takes up the newest state of this run, or begins with an empty folder: `run_files.clear`
-        says what `replace` is."""
+    def take_up(self, replace: bool) -> None:
+        """Takes up the newest state of this run, or begins with an empty folder (`clear`)."""
         if self.accelerator.is_main_process:
             remove_leftovers(self.out)
         saved = self.resume.load()
@@ -167,7 +159,6 @@ class TrainingRun:
             write_json(self.out / "model.json", self.about["description"])
 
     def advance(self) -> None:
-        """Takes the steps that are left, with their checkpoints."""
         steps = self.recipe["steps"]
         label = f"train {self.out.parent.name or self.out.name} seed {self.about['seed']}"
         self.clock = self.saved = time.monotonic()
@@ -200,8 +191,7 @@ class TrainingRun:
         sums = [torch.stack(part).double() for part in zip(*self.pending, strict=True)]
         sums = functional.pad(torch.stack(sums, dim=1), (0, 0, 1, 0), value=float(due))
         seen = self.accelerator.reduce(sums).tolist()
-        for offset, (loss, correct) in enumerate(seen[1:]):
-            step = self.taken - len(self.pending) + offset
+        for step, (loss, correct) in enumerate(seen[1:], self.taken - len(self.pending)):
             if not math.isfinite(loss):
                 self._refuse("training loss", loss, step)
             self.sums[0] += loss
@@ -269,13 +259,13 @@ class TrainingRun:
             for row, values in zip(sums, part, strict=True):
                 row[mine] = values
         sums = self.accelerator.reduce(sums.to(self.accelerator.device)).cpu().numpy()
-        means = sums[0] / sums[2]
+        loss, correct, predictions = sums
+        means, total = loss / predictions, predictions.sum()
         error = means.std(ddof=1) / math.sqrt(size) if size > 1 else math.nan
-        total = sums[2].sum()
         return {
-            "loss": float(sums[0].sum() / total),
+            "loss": float(loss.sum() / total),
             "loss_se": float(error) if math.isfinite(error) else None,
-            "accuracy": float(sums[1].sum() / total),
+            "accuracy": float(correct.sum() / total),
             "tokens": int(total),
         }
 

@@ -39,8 +39,8 @@ def remove_leftovers(out: Path) -> None:
 
 
 def clear(out: Path, resume: Resume, replace: bool = True) -> None:
-    """An empty folder for a new run; if that may not `replace` a run of other arguments, finished
-    or begun, `Refusal` where one is."""
+    """An empty folder for a new run; `ArtifactError` where a run of other arguments is, finished or
+    begun, that it may not `replace`."""
     others = (
         []
         if replace
@@ -90,13 +90,15 @@ def opened(settings: dict, data: dict, out: Path, device: torch.device, code: st
     """The sequences of a run by its recipe, and its saved state, one of the same arguments.
 
     Returns the training tokens (N, L), validation tokens (n, L) int64, their masks as of
-    `validation_set`, the fingerprints by split, and the state. `more` are digests of other data.
-    The number of processes is left out: a run may go on with another number of GPUs.
+    `validation_set`, the fingerprints by split, and the state. `more` are digests of other data. A
+    run may go on with another number of processes.
     """
     description, recipe = settings["description"], settings["recipe"]
     tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
-    splits = {"train": tokens, "validation": held_out}
-    marks = {split: fingerprint(some, description) for split, some in splits.items()}
+    marks = {
+        "train": fingerprint(tokens, description),
+        "validation": fingerprint(held_out, description),
+    }
     chosen, masks = validation_set(len(held_out), description["length"], recipe)
     validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
     identity = {
@@ -128,17 +130,29 @@ def write_run(out: Path, about: dict, rows: list[dict]) -> None:
     write_manifest(out / "manifest.json", "model", payload, {**about, "final": final})
 
 
+def history_row(split, step, epoch, loss, accuracy, tokens, loss_se=None) -> dict:
+    """A row of the history of a model that has no learning rate."""
+    return {
+        "step": step,
+        "epoch": float(epoch),
+        "learning_rate": math.nan,
+        "split": split,
+        "loss": loss,
+        "loss_se": loss_se,
+        "accuracy": accuracy,
+        "tokens": tokens,
+    }
+
+
 def write_history(path: Path, rows: list[dict]) -> None:
     """Writes history.parquet; the columns are those of `checkpoints.history`."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = []
+    columns = {}
     for name, kind in HISTORY.items():
         values = [math.nan if row[name] is None else row[name] for row in rows]
-        columns.append(
-            text_column(values) if kind is str else number_column(np.array(values, kind))
-        )
-    table = pa.Table.from_arrays(columns, list(HISTORY))
+        column = text_column(values) if kind is str else number_column(np.array(values, kind))
+        columns[name] = column
     with atomic(path) as temporary:
-        parquet.write_table(table, temporary, write_page_checksum=True)
+        parquet.write_table(pa.table(columns), temporary, write_page_checksum=True)

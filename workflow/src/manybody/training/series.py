@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_positions, sequence_sums
 from manybody.models.pretrained import audit, layout, series
 from manybody.models.pretrained.network import Pretrained, describe
-from manybody.training.run_files import clear, remove_leftovers, write_history
+from manybody.training.run_files import clear, history_row, remove_leftovers, write_history
 
 TESTED = 32  # validation sequences on which each checkpoint is tested, at most
 MASKS = 4  # positions that are masked in each
@@ -40,9 +41,8 @@ def adopt(
     """Writes the checkpoints that `model` (an entry of the config) names as a run; its manifest.
 
     `validation`: Sequences of the model's tokens, on some of which each checkpoint is tested.
-    `where`: the record of the series, `downloads`: the folder for what has to be fetched. The
-    manifest's `steps` are those that the audit leaves, `suspects` says of the others what speaks
-    against them. Raises `Refusal` for what no model can be read from.
+    `where`: the record of the series, `downloads`: a folder for its files. The manifest's `steps`
+    are those that the audit leaves, `suspects` says of the others why. Raises `Refusal`.
     """
     out = Path(out)
     sequences = Sequences.open(validation)
@@ -54,8 +54,7 @@ def adopt(
     with lease(kept), lease(out):
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
-        faults: dict[int, list[str]] = {}
-        taken, rows, described = {}, [], {}
+        faults, taken, rows, described = defaultdict(list), {}, [], {}
         with Progress(len(found), "checkpoints", f"read {about['model']}") as progress:
             for step in map(int, found):
                 try:
@@ -67,16 +66,14 @@ def adopt(
                         _check_tokens(description, sequences, folder, found, origin)
                         network = Pretrained.read(folder, origin, description).to(device)
                         # Versions of the library write different keys for the same.
-                        meant = {
-                            **json.loads(network.library.config.to_json_string(use_diff=False)),
-                            **dict.fromkeys(layout.BOOKKEEPING),
-                        }
+                        meant = json.loads(network.library.config.to_json_string(use_diff=False))
+                        meant |= dict.fromkeys(layout.BOOKKEEPING)
                         taken[step] = audit.take(folder, whole, meant, found[str(step)], kept)
                     network.check_objective(tokens.to(device), origin)
                 except layout.CheckpointError as error:
                     if not model.get("audit", True) or len(found) == 1:
                         raise
-                    faults[step] = [str(error)]
+                    faults[step].append(str(error))
                     progress.update(1)
                     continue
                 rows.append(_tested(network, tokens, step))
@@ -86,9 +83,9 @@ def adopt(
             for step, reasons in audit.suspects(
                 taken, {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
             ).items():
-                faults.setdefault(step, []).extend(reasons)
-        steps = [row["step"] for row in rows if row["step"] not in faults]
-        if not steps:
+                faults[step] += reasons
+        good = [row for row in rows if row["step"] not in faults]
+        if not good:
             raise Refusal(
                 "found no checkpoint that can be what its name says (step "
                 + "; ".join(f"{step}: {', '.join(why)}" for step, why in sorted(faults.items()))
@@ -98,22 +95,23 @@ def adopt(
             )
         remove_leftovers(out)
         clear(out, Resume(out / "resume", {}))
-        write_json(out / "model.json", described[steps[-1]])
+        last = good[-1]
+        description = described[last["step"]]
+        write_json(out / "model.json", description)
         write_history(out / "history.parquet", rows)
-        last = next(row for row in rows if row["step"] == steps[-1])
         if last["loss"] >= math.log(sequences.vocabulary):
             print(
-                f"{about['model']}: its loss on this text at step {steps[-1]}, {last['loss']:.2f} "
-                f"nats a token, is no less than that of a guess, log |V| = "
+                f"{about['model']}: its loss on this text at step {last['step']}, "
+                f"{last['loss']:.2f} nats a token, is no less than that of a guess, log |V| = "
                 f"{math.log(sequences.vocabulary):.2f}: if it was trained, look whether weights, "
                 f"tokenizer and text belong together",
                 flush=True,
             )
         told = {
             **about,
-            "description": described[steps[-1]],
+            "description": description,
             "seed": seed,
-            "steps": steps,
+            "steps": [row["step"] for row in good],
             "suspects": {str(step): reasons for step, reasons in sorted(faults.items())},
             "series": record,
             "order": None,
@@ -126,9 +124,9 @@ def adopt(
 
 
 def _check_tokens(description, sequences, folder: Path, found: dict, origin: str) -> None:
-    """`Refusal` of sequences of another tokenizer than the one beside the weights of the series,
-    of tokens beyond the model's and, without a tokenizer that tells, of output rows beyond |V|,
-    unless they are few and fill a multiple."""
+    """`Refusal` of sequences of another tokenizer than the one beside the weights, of tokens beyond
+    the model's and, where no tokenizer tells, of output rows beyond |V|, unless they are padding.
+    """
     about, size = sequences.about, sequences.vocabulary
     rows = layout.output_rows(description["config"]) or size
     theirs = about.get("special", {}).get("tokens") or about.get("made", {}).get("tokenizer")
@@ -171,18 +169,13 @@ def _check_text(sequences, tokens: torch.Tensor, special: dict) -> None:
 
 def _tested(network: Pretrained, tokens, step: int) -> dict:
     """The row of the history: the loss at the same positions for each checkpoint."""
-    share = min(1.0, MASKS / tokens.shape[1])
-    masks = None if network.about.causal else masked_positions(*tokens.shape, share, SEED)
+    masks = None
+    if not network.about.causal:
+        masks = masked_positions(*tokens.shape, min(1.0, MASKS / tokens.shape[1]), SEED)
     sums = sequence_sums(network, tokens, masks)
     total = int(sums.predictions.sum())
     each = sums.loss_sum / sums.predictions.clamp(min=1)
-    return {
-        "step": step,
-        "epoch": math.nan,
-        "learning_rate": math.nan,
-        "split": "validation",
-        "loss": float(sums.loss_sum.sum()) / max(total, 1),
-        "loss_se": float(each.std() / len(each) ** 0.5),
-        "accuracy": int(sums.correct.sum()) / max(total, 1),
-        "tokens": total,
-    }
+    loss, correct = float(sums.loss_sum.sum()), int(sums.correct.sum())
+    error = float(each.std() / len(each) ** 0.5)
+    means = loss / max(total, 1), correct / max(total, 1)
+    return history_row("validation", step, math.nan, *means, total, error)
