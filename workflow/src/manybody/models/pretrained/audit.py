@@ -3,12 +3,12 @@
 Published series hold wrong weights: the last ones under many early names, equal ones under several
 steps. Rules compare ratios of distances only, so that they hold for any rate and schedule.
 
-Checkpoints are compared by marks. Of each tensor these are its sha256, and 4,096 numbers: a random
-projection that is the same for all checkpoints, in which distances are those of the tensors within
-a few percent. A smaller tensor is kept as it is.
+Checkpoints are compared by marks: of each tensor its sha256, and 4,096 numbers, the same random
+projection for all checkpoints, whose distances are the tensors' within a few percent.
 """
 
 import hashlib
+import math
 import re
 from collections import Counter, defaultdict
 from itertools import combinations
@@ -46,11 +46,9 @@ class Marks(NamedTuple):
 
 
 def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Path) -> Marks:
-    """The marks of the checkpoint in a folder, from the folder `kept` where they are there. Tables
-    that are computed anew have none, nor has a head that is the embedding.
-
-    `checkpoint` is what the record of the series says of it, with the digests of its files.
-    """
+    """The marks of the checkpoint in a folder, which the series records as `checkpoint`, from the
+    folder `kept` where they are there. Tables that are computed anew have none, nor has a head that
+    is the embedding."""
     name = hashlib.sha256(
         to_json(
             {
@@ -66,20 +64,20 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
     if path.is_file():
         found, about = read_tensors(path)
         return Marks(*(about[key] for key in KEPT), {key: found[key].numpy() for key in found})
-    digests: dict[str, str] = {}
-    projections: dict[str, np.ndarray] = {}
+    digests, projections = {}, {}
     for shard in sorted({part[2] for part in layout.tensors.values()}):
         with safe_open(folder / shard, framework="pt") as opened:
-            for tensor in (name for name in opened.keys() if not re.search(TABLES, name)):  # noqa: SIM118
+            for tensor in opened.keys():  # noqa: SIM118
+                if re.search(TABLES, tensor):
+                    continue
                 value = opened.get_tensor(tensor)
                 data = value.contiguous().flatten().view(torch.uint8).numpy()
                 digests[tensor] = hashlib.sha256(data).hexdigest()
                 if value.is_floating_point():
                     projections[tensor] = projection(value, tensor)
+    counts = Counter(digests.values())
     digests = {
-        name: one
-        for name, one in digests.items()
-        if not HEAD.match(name) or [*digests.values()].count(one) < 2
+        name: one for name, one in digests.items() if not HEAD.match(name) or counts[one] < 2
     }
     projections = {name: part for name, part in projections.items() if name in digests}
     tensors = {name: part for name, part in layout.tensors.items() if name in digests}
@@ -93,12 +91,9 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
 
 
 def projection(value: Tensor, name: str) -> np.ndarray:
-    """`SIZE` numbers, single precision: a sum of the tensor's numbers, `SIZE` at a time, each with
-    a random sign and each row turned by a random angle. Inner products are those of the tensors on
-    average.
-
-    Signs and angles depend on the tensor's name and shape alone.
-    """
+    """`SIZE` numbers, single precision, or those of a smaller tensor: a sum of the tensor's, `SIZE`
+    at a time, each with a random sign and each row turned by a random angle, which depend on its
+    name and shape alone. Inner products are those of the tensors on average."""
     flat = value.contiguous().flatten()
     if flat.numel() <= SIZE:
         return flat.float().numpy().copy()
@@ -124,11 +119,11 @@ def suspects(
 
     marks: by step, ascending. losses: mean and standard error in nats, of the same tokens each.
     """
-    found: dict[int, list[str]] = defaultdict(list)
+    found = defaultdict(list)
     for step, reason in _unlike(marks):
         found[step].append(reason)
     similar = {step: mark for step, mark in marks.items() if step not in found}
-    misplaced = {[*similar][row] for row in out_of_order(distances(list(similar.values())))}
+    misplaced = {[*similar][row] for row in out_of_order(distances([*similar.values()]))}
     for step in sorted(misplaced):
         found[step].append("its weights lie elsewhere on the way from the first to the last")
     for step, reason in [*_equal(similar, misplaced), *_jumps(losses)]:
@@ -144,14 +139,13 @@ def _jumps(losses: dict[int, tuple[float, float]]):
         yield step, "its loss is not finite"
     values = [losses[step][0] for step in steps]
     span = max(values, default=0.0) - min(values, default=0.0)
-    for k in range(1, len(steps) - 1):
-        apart = values[k] - values[k - 1], values[k] - values[k + 1]
+    for step, before, loss, after in zip(steps[1:], values, values[1:], values[2:], strict=False):
+        apart = loss - before, loss - after
         jump = min(map(abs, apart))
-        if apart[0] * apart[1] > 0 and jump > JUMP * span + ERRORS * losses[steps[k]][1]:
+        if math.prod(apart) > 0 and jump > JUMP * span + ERRORS * losses[step][1]:
             yield (
-                steps[k],
-                f"its loss, {values[k]:.3f} nats, jumps from {values[k - 1]:.3f} and back to "
-                f"{values[k + 1]:.3f}",
+                step,
+                f"its loss, {loss:.3f} nats, jumps from {before:.3f} and back to {after:.3f}",
             )
 
 
@@ -162,20 +156,18 @@ def _unlike(marks: dict[int, Marks]):
         wrong = (name for name, part in mark.projections.items() if not np.isfinite(part).all())
         if tensor := next(wrong, None):
             yield step, f"its tensor {tensor} holds numbers that are not finite"
-    for what, of in (
-        ("tensors", lambda mark: {name: part[1] for name, part in mark.tensors.items()}),
-        ("config.json", lambda mark: mark.config),
-    ):
-        said = {step: to_json(of(mark)) for step, mark in marks.items()}
+    configs, shapes = {step: mark.config for step, mark in marks.items()}, {}
+    for step, mark in marks.items():
+        shapes[step] = {name: shape for name, (_, shape, _) in mark.tensors.items()}
+    for what, parts in {"tensors": shapes, "config.json": configs}.items():
+        said = {step: to_json(part) for step, part in parts.items()}
         usual, count = Counter(said.values()).most_common(1)[0] if said else ("", 0)
-        for step, text in said.items():
-            if text != usual:
-                one = next(other for other in marks if said[other] == usual)
-                mine, theirs = of(marks[step]), of(marks[one])
-                keys = sorted(
-                    key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)
-                )
-                yield step, f"its {what} differ from those of {count} others ({keys[0]})"
+        for step, mine in parts.items():
+            if said[step] != usual:
+                theirs = next(part for other, part in parts.items() if said[other] == usual)
+                keys = mine.keys() | theirs.keys()
+                key = min(key for key in keys if mine.get(key) != theirs.get(key))
+                yield step, f"its {what} differ from those of {count} others ({key})"
 
 
 def _equal(marks: dict[int, Marks], misplaced: set[int]):
@@ -188,25 +180,22 @@ def _equal(marks: dict[int, Marks], misplaced: set[int]):
     moving = {tensor for tensor, digests in seen.items() if len(digests) > 1}
     holders = defaultdict(list)
     for step, mark in marks.items():
-        for shard in sorted({part[2] for part in mark.tensors.values()}):
-            held = {
-                tensor: digest
-                for tensor, digest in mark.digests.items()
-                if mark.tensors[tensor][2] == shard and (tensor in moving or not moving)
-            }
-            if held:
-                holders[shard, to_json(held)].append(step)
+        held = defaultdict(dict)
+        for tensor in moving or mark.digests:
+            held[mark.tensors[tensor][2]][tensor] = mark.digests[tensor]
+        for shard in sorted(held):
+            holders[shard, to_json(held[shard])].append(step)
     for (shard, _), steps in holders.items():
-        doubted = misplaced if len(set(steps) - misplaced) == 1 else set(steps)
-        for step in (step for step in steps if len(steps) > 1 and step in doubted):
+        doubted = misplaced if len(set(steps) - misplaced) == 1 else steps
+        for step in steps:
             others = ", ".join(str(other) for other in steps if other != step)
-            yield step, f"its weights ({shard}) are those of step {others}, to the last bit"
+            if others and step in doubted:
+                yield step, f"its weights ({shard}) are those of step {others}, to the last bit"
 
 
 def distances(marks: list[Marks]) -> np.ndarray:
-    """Distances (n, n) between checkpoints whose tensors have the same shapes. Each tensor is
-    measured in units of its own mean square distance, and weighs as many as the numbers of its
-    projection."""
+    """Distances (n, n) between checkpoints whose tensors have the same shapes, each in units of its
+    own mean square distance and weighed by the numbers of its projection."""
     count = len(marks)
     total, weights = np.zeros((count, count)), 0
     for tensor in sorted(marks[0].projections) if marks else ():
@@ -227,8 +216,8 @@ def out_of_order(distance: np.ndarray) -> set[int]:
 
     Of two checkpoints x before y, y should be farther from those before both, and x from those
     after both. The evidence is the sum of the logarithms of these two ratios, each a mean over the
-    nearest `NEAR`. The fewest checkpoints are taken out that leave no pair out of order: one, or
-    two that changed places, and so on. Where any of several would do, all of them are meant.
+    nearest `NEAR`. The fewest are taken out that leave no pair out of order: one, or two that
+    changed places, and so on; where any of several would do, all.
     """
     positive = distance[distance > 0]
     if not positive.size:
@@ -246,8 +235,7 @@ def out_of_order(distance: np.ndarray) -> set[int]:
                 groups, left = pairs, without
         best = [group for group, count in zip(groups, left, strict=True) if count == min(left)]
         if len(best[0]) == 2:  # of two that changed places the evidence against both is largest
-            place = {row: number for number, row in enumerate(kept)}
-            best = [max(best, key=lambda pair: evidence[place[pair[0]], place[pair[1]]])]
+            best = [max(best, key=lambda pair: evidence[tuple(map(kept.index, pair))])]
         gone = {row for group in best for row in group}
         found |= gone
         kept = [row for row in kept if row not in gone]
@@ -255,15 +243,13 @@ def out_of_order(distance: np.ndarray) -> set[int]:
 
 
 def _exchanged(logs: np.ndarray, kept: list[int], found: set[int]) -> set[int]:
-    """The rows of `kept` that have changed places with one that was taken out: with the two in each
-    other's place no pair is out of order."""
+    """The rows of `kept` that have changed places with one that was taken out: with the two
+    exchanged no pair is out of order."""
     partners = set()
     for row in found:
-        order = sorted([*kept, row])
-        places = {other: number for number, other in enumerate(order)}
         for other in kept:
-            tried = list(order)
-            tried[places[row]], tried[places[other]] = other, row
+            swapped = {row: other, other: row}
+            tried = [swapped.get(one, one) for one in sorted([*kept, row])]
             if not _against(logs, tried).any():
                 partners.add(other)
     return partners
@@ -280,8 +266,7 @@ def _left(logs: np.ndarray, kept: list[int], groups: list[tuple[int, ...]]) -> l
 def _against(logs: np.ndarray, kept: list[int]) -> np.ndarray:
     """Evidence (n, n) against the order of each pair of `kept`, 0 where below `TOLERANCE`."""
     logs = logs[np.ix_(kept, kept)]
-    count = len(kept)
-    total = np.zeros((count, count))
+    count, total = len(kept), np.zeros_like(logs)
     for k in range(count):
         if k > 0:
             near = logs[max(0, k - NEAR) : k].mean(0)

@@ -20,8 +20,8 @@ WEIGHTS = re.compile(
     r"(?!training_args|optimizer|scheduler|rng_state|random_states|scaler)"
     r".*\.(safetensors|bin|pt|pth|ckpt|pkl|pickle|msgpack|h5|gguf|onnx|ot|distcp)$"
 )
-# Names of tables that older versions of transformers kept beside the weights of a layer, and that
-# are computed anew: masks, which in half precision are not finite, places and their frequencies.
+# Tables that older versions of transformers kept beside weights, and that are computed anew: masks,
+# which in half precision are not finite, places and their frequencies.
 TABLES = r"(masked_bias|causal_mask|inv_freq|position_ids|\b(attn|attention|self)\.bias)$"
 # Files of weights that programs save apart, each with what joins those beside the file {0}.
 APART = {
@@ -91,13 +91,11 @@ def how_to_save(
     """What to do for a model in this layout: `plain`, or the way from a file of llama.cpp, a folder
     of models or parts of weights."""
     inner = sorted(
-        (
-            str(path.parent)
-            for path in Path(origin).glob(f"*/**/{CONFIG}")
-            if any(path.parent.glob("*.safetensors"))
-        ),
-        key=lambda name: (len(name), name),
+        str(path.parent)
+        for path in Path(origin).glob(f"*/**/{CONFIG}")
+        if any(path.parent.glob("*.safetensors"))
     )
+    inner.sort(key=len)
     if inner:
         return f"it holds {len(inner)}: {', '.join(inner[-5:])}; name one, such as {inner[-1]}"
     packed = min((name for name in names if name.endswith(".gguf")), default=None)
@@ -114,24 +112,25 @@ def how_to_save(
 
 
 def small_files(names: Iterable[str], origin: str) -> list[str]:
-    """The files of a checkpoint that say what the others are.
-
-    `Refusal` where there is no config.json or no safetensors. `origin` is what the checkpoint is
-    called.
-    """
+    """The files of the checkpoint `origin` that say what the others are; `Refusal` where there is
+    no config.json or no safetensors."""
     names = set(names)
-    if ADAPTER in names or ("adapter_model.safetensors" in names and not names & {WHOLE, INDEX}):
+    whole = names & {WHOLE, INDEX}
+    if ADAPTER in names or ("adapter_model.safetensors" in names and not whole):
+        beside = way = ""
+        if whole:
+            beside = f", by its {ADAPTER}, beside weights of its own"
+            way = (
+                f"if the weights have it added, move {ADAPTER} and adapter_model.* elsewhere; else "
+            )
+        elif ADAPTER not in names:
+            beside = f", without its {ADAPTER} (copy that too)"
         raise Refusal(
-            f"found {origin}, which is an adapter (LoRA or the like) of another model"
-            + f", without its {ADAPTER} (copy that too)" * (ADAPTER not in names)
-            + f", by its {ADAPTER}, beside weights of its own" * bool(names & {WHOLE, INDEX})
-            + "; expected the weights of both in one; "
-            + f"if the weights have it added, move {ADAPTER} and adapter_model.* elsewhere; else "
-            * bool(names & {WHOLE, INDEX})
-            + f"add it to the model BASE that {ADAPTER} names: peft.PeftModel.from_pretrained("
-            f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained(BASE), "
-            f"{origin!r}).merge_and_unload().save_pretrained(other), and name that folder (prompts "
-            f"and prefixes cannot be added)",
+            f"found {origin}, which is an adapter (LoRA or the like) of another model{beside}; "
+            f"expected the weights of both in one; {way}add it to the model BASE that {ADAPTER} "
+            f"names: peft.PeftModel.from_pretrained(transformers.AutoModelForCausalLM (or "
+            f"AutoModelForMaskedLM).from_pretrained(BASE), {origin!r}).merge_and_unload()"
+            f".save_pretrained(other), and name that folder (prompts and prefixes cannot be added)",
             "weights",
         )
     if CONFIG not in names:
@@ -141,50 +140,42 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
             "weights",
         )
     shards = [name for name in names if re.match(r"model-\d+-of-\d+\.safetensors$", name)]
-    if shards and names >= {WHOLE, INDEX}:
+    if shards and len(whole) == 2:
         raise Refusal(
             f"found {origin}, which has both {WHOLE} and {INDEX} with {min(shards)}, which may be "
             f"weights of different times; expected one of them; move {WHOLE} away, or {INDEX} and "
             f"the parts that it lists (from a copy on your disk, where it is of the hub)",
             "weights",
         )
-    if names & {WHOLE, INDEX}:
+    if whole:
         return [CONFIG] if WHOLE in names else [CONFIG, INDEX]
     others = sorted(filter(WEIGHTS.match, names))
     held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
-    raise Refusal(
-        f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected "
-        + (
-            "the index of its parts"
-            if shards
-            else "safetensors, as reading pickled weights can run code"
-        )
-        + "; "
-        + how_to_save(
-            names,
-            origin,
-            f"copy {INDEX}, which is missing, or write it: {MAKE_INDEX.format(origin)}"
-            if shards
-            else f"copy what is missing of these, rename the {WHOLE} that has another name, or "
-            f"convert pickled ones elsewhere, in a container without network (parts by DeepSpeed "
-            f"or FSDP after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
+    if shards:
+        expected = "the index of its parts"
+        way = f"copy {INDEX}, which is missing, or write it: {MAKE_INDEX.format(origin)}"
+    else:
+        expected = "safetensors, as reading pickled weights can run code"
+        way = (
+            f"copy what is missing of these, rename the {WHOLE} that has another name, or convert "
+            f"pickled ones elsewhere, in a container without network (parts by DeepSpeed or FSDP "
+            f"after zero_to_fp32.py or accelerate merge-weights have joined them; those of "
             f"TensorFlow or Flax by transformers 4, with from_tf=True or from_flax=True; those of "
             f"ONNX are made from others, those of Lightning, torchtune and litgpt are saved anew "
-            f"by them): transformers"
-            f".AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
-            f".save_pretrained(other), and name that folder",
-        ),
+            f"by them): transformers.AutoModelForCausalLM (or AutoModelForMaskedLM)"
+            f".from_pretrained({origin!r}).save_pretrained(other), and name that folder"
+        )
+    raise Refusal(
+        f"found {origin}, which has no {WHOLE} or {INDEX} {held}; expected {expected}; "
+        f"{how_to_save(names, origin, way)}",
         "weights",
     )
 
 
-def read(folder: str | Path, origin: str) -> Layout:
-    """Contents of the checkpoint in a folder, from its small files and the heads of the others.
-
-    `Refusal` where it is no checkpoint in this layout, `CheckpointError` where a file of it is
-    missing or cut short.
+def read(folder: Path, origin: str) -> Layout:
+    """Contents of the checkpoint in a folder, from its small files and the heads of the others;
+    `Refusal` where it has another layout, `CheckpointError` where a file is missing or cut short.
     """
-    folder = Path(folder)
     if not folder.is_dir():
         raise Refusal(
             f"found {origin}, which is no folder; expected one in save_pretrained layout; correct "
@@ -217,8 +208,7 @@ def output_rows(config: dict) -> int | None:
 
 
 def unwrapped(names: Iterable[str]) -> dict[str, str]:
-    """The names of tensors, as patterns, and those without marks of wrappers and without what all
-    begin with."""
+    """Names of tensors, as patterns, and those without wrappers' marks and what all begin with."""
     short = {name: re.sub(WRAPPERS, "", name) for name in names}
     parts = zip(*(left.split(".") for left in short.values()), strict=False)
     lead = "".join(f"{part[0]}." for part in takewhile(lambda part: len(set(part)) == 1, parts))
@@ -226,21 +216,20 @@ def unwrapped(names: Iterable[str]) -> dict[str, str]:
 
 
 def objective(config: dict, origin: str, asked: str | None = None) -> str:
-    """The objective of a model, `masked` or `next-token`: the one that is `asked`, or else the one
-    of the class that it was saved as.
+    """The objective of a model, `masked` or `next-token`: as `asked`, else of the class that it was
+    saved as.
 
     `Refusal` where that class is for something else or does not show, where transformers has none
     for the objective, for code beside the weights, and for weights that are no plain numbers.
     """
-    if wrong := (
-        [
+    wrong = [f"no keys, but {config!r:.40}"]
+    if isinstance(config, dict):
+        wrong = [
             f"{key}: {config[key]!r:.40}"
             for key, kind in TYPES.items()
             if not isinstance(config.get(key), kind | None)
         ]
-        if isinstance(config, dict)
-        else [f"no keys, but {config!r:.40}"]
-    ):
+    if wrong:
         raise CheckpointError(
             f"found {origin}, whose config.json has {wrong[0]}; expected it as save_pretrained "
             f"writes it; correct it there, or copy the file again",
@@ -287,16 +276,18 @@ def objective(config: dict, origin: str, asked: str | None = None) -> str:
     possible = [name for name in has if fit in (None, name)]
     if asked in possible or (not asked and len(possible) == 1):
         return asked or possible[0]
-    lines = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
-    way = "take it with its output layer" if saved else f"write {lines} into its config.json"
+    if not possible:
+        way = "correct model_type in its config.json, or take another model"
+    elif asked:
+        way = "set it"
+    elif saved:
+        way = "take it with its output layer"
+    else:
+        lines = " or ".join(f'"architectures": ["{made}"]' for made in has.values())
+        way = f"write {lines} into its config.json"
+    expected = " or ".join(possible) or "a language model that transformers has a class for"
     raise Refusal(
         f"found {f'{asked} for ' if asked else ''}{origin}, of model_type {kind}, which was saved "
-        f"as {saved or 'nothing'}; expected {' or '.join(possible)}"
-        f"{'' if possible else 'a language model that transformers has a class for'}; "
-        + (
-            ("set it" if asked else way)
-            if possible
-            else "correct model_type in its config.json, or take another model"
-        ),
+        f"as {saved or 'nothing'}; expected {expected}; {way}",
         "objective" if asked else "weights",
     )

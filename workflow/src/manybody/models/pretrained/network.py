@@ -1,8 +1,7 @@
 """A language model of transformers' own classes behind the methods of `base.Model`.
 
 Only what its output layer reads is asked of the library, so that |V| logits are computed for the
-positions that are asked about alone. Logits are those of the tokens that the tokenizer has: output
-rows beyond |V|, with which some models are padded, are left out.
+positions that are asked about alone. Output rows beyond |V|, which pad some models, are left out.
 """
 
 import re
@@ -17,14 +16,14 @@ from manybody.data import own_tokenizer
 from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.models.linear import accelerate_layers
-from manybody.models.pretrained import layout, series
+from manybody.models.pretrained import WIDTH, layout, series
 
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
 # Tensors of a layer, and of the norm behind the embedding.
 OF_LAYER = re.compile(rf"\.\d+\.(?!.*{layout.TABLES})|(?i:\bembed\w*[._](layer_?)?norm)\.")
 # Keys of config.json that say the most tokens of a sequence, by type of model.
 POSITIONS = "max_position_embeddings", "n_positions", "max_seq_len", "context_length"
-WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
+HIDDEN = ("intermediate_size", "n_inner")
 
 
 class Pretrained(Model):
@@ -100,8 +99,8 @@ class Pretrained(Model):
 
     def _check_sizes(self) -> None:
         """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
-        ends = self.library.get_input_embeddings(), self.output
-        inputs, outputs = (part.weight.shape[0] for part in ends)
+        inputs = len(self.library.get_input_embeddings().weight)
+        outputs = len(self.output.weight)
         most = max([self.vocabulary - 1, *self.special, 0 if self.about.causal else self.mask or 0])
         if self.vocabulary > outputs or most >= inputs:
             raise Refusal(
@@ -122,11 +121,8 @@ class Pretrained(Model):
 
     @torch.no_grad()
     def _check_head(self) -> None:
-        """Sets `direct`: whether the logits are the output layer of what it reads. `Refusal` where
-        L tokens cannot be read.
-
-        Where something follows that layer, such as a bound on logits, features are logits.
-        """
+        """Sets `direct`: whether the logits are the output layer of what it reads; where more
+        follows, such as a bound, features are logits. `Refusal` where L tokens cannot be read."""
         self.direct = False
         self.library.eval()
         # Some models give padding no position, so that more tokens fit with it than without.
@@ -164,11 +160,10 @@ class Pretrained(Model):
         later = torch.hstack([tokens[:, : at.stop], other[:, at.stop :]])
         earlier = torch.hstack([other[:, : at.start], tokens[:, at.start :]])
         mask = torch.arange(length, device=tokens.device).eq(at.start).expand(count, -1)
-        read = (
-            self.features(part, None if causal else mask[: len(part)])
+        seen, *others, alone = (
+            self.features(part, None if causal else mask[: len(part)])[:, at]
             for part in (tokens, later, earlier, tokens[-1:])
         )
-        seen, *others, alone = (part[:, at] for part in read)
         least = TOLERANCE * (1 + seen.abs().max())
         if (alone - seen[-1:]).abs().max() > least:
             raise Refusal(
@@ -205,21 +200,21 @@ class Pretrained(Model):
     @classmethod
     def open(
         cls,
-        folder: str | Path,
+        folder: Path,
         length: int,
         objective: str | None = None,
         tokenizer: str | Path | None = None,
     ) -> "Pretrained":
-        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it, or of
-        that in the folder `tokenizer`.
+        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it, or in
+        the folder `tokenizer`; |V| is the model's where there is none.
 
-        |V| is the model's where there is none. `objective`: what it was trained for, `masked` or
-        `next-token`; by default what config.json says.
+        `objective`: `masked` or `next-token`; by default what config.json says.
         """
-        config = layout.read(folder, str(folder)).config
-        objective = objective or layout.objective(config, str(folder))
+        origin = str(folder)
+        config = layout.read(folder, origin).config
+        objective = objective or layout.objective(config, origin)
         said = own_tokenizer.described(tokenizer or folder) or {}
-        model = cls.read(folder, str(folder), describe(config, length, objective, said))
+        model = cls.read(folder, origin, describe(config, length, objective, said))
         held = model.library.named_parameters()
         if wrong := [name for name, tensor in held if not tensor.isfinite().all()]:
             raise layout.CheckpointError(
@@ -230,30 +225,30 @@ class Pretrained(Model):
         drawn = torch.randint(
             model.vocabulary, (4, length), generator=torch.Generator().manual_seed(0)
         )
-        model.check_objective(drawn, str(folder))
+        model.check_objective(drawn, origin)
         return model
 
     @classmethod
-    def read(cls, folder: str | Path, origin: str, description: dict) -> "Pretrained":
-        """The model in a folder of files, whose sequences `description` fits.
+    def read(cls, folder: Path, origin: str, description: dict) -> "Pretrained":
+        """The model in a folder, whose sequences `description` fits, in single precision.
 
-        `Refusal` where it does not, or where weights are missing. `origin` is what the checkpoint
-        is called. Weights are widened to single precision.
+        `Refusal` where it does not, or where weights are missing. `origin`: the checkpoint's name.
         """
         settings = {key: value for key, value in description.items() if key != "architecture"}
         whole = layout.read(folder, origin)
         objective = layout.objective(whole.config, origin, settings["objective"])
         kind = getattr(transformers, layout.CLASSES[objective])
         try:
-            if packed := {
-                name: held[0]
-                for name, held in whole.tensors.items()
+            packed = {
+                name: kept
+                for name, (kept, _, _) in whole.tensors.items()
                 if name.endswith("weight")
                 and (
-                    held[0].startswith(("I", "U", "BOOL"))
+                    kept.startswith(("I", "U", "BOOL"))
                     or {f"{name}_scale", f"{name}_scale_inv"} & whole.tensors.keys()
                 )
-            }:
+            }
+            if packed:
                 raise layout.CheckpointError(
                     f"{len(packed)} weights, such as {min(packed)}, are whole numbers, or have "
                     f"scales apart ({packed[min(packed)]}), as of a quantised model; expected "
@@ -262,17 +257,17 @@ class Pretrained(Model):
             # Some config.json have a token of padding that the model does not have.
             pad, rows = whole.config.get("pad_token_id"), layout.output_rows(whole.config)
             # The attention is the library's own choice for this machine, whatever config.json says.
-            given = {
-                "_attn_implementation": None,
-                **({"pad_token_id": None} if pad and rows and pad >= rows else {}),
-            }
-            if (Path(folder) / layout.CONFIG).read_bytes()[:3] == b"\xef\xbb\xbf":
+            given = {"_attn_implementation": None}
+            if pad and rows and pad >= rows:
+                given["pad_token_id"] = None
+            if (folder / layout.CONFIG).read_bytes()[:3] == b"\xef\xbb\xbf":
                 # The library does not read a file with a mark of byte order.
                 given = {"config": transformers.AutoConfig.for_model(**whole.config | given)}
+            learnt = any(".position_embeddings" in name for name in whole.tensors)
             for other_names in (None, layout.unwrapped(whole.tensors)):
                 with _quiet():
                     library, found = kind.from_pretrained(
-                        Path(folder),
+                        folder,
                         key_mapping=other_names,
                         dtype=torch.float32,
                         attn_implementation=None,
@@ -284,43 +279,38 @@ class Pretrained(Model):
                     )
                 wrong = [
                     # Frequencies are computed, unless positions were learnt in their place.
-                    *(
-                        name
-                        for name in found["missing_keys"]
-                        if not name.endswith("inv_freq")
-                        or any(".position_embeddings" in one for one in whole.tensors)
-                    ),
-                    *(
-                        f"{name} (found shape {[*held]}, expected {[*wanted]})"
-                        for name, held, wanted in found["mismatched_keys"]
-                    ),
+                    name
+                    for name in found["missing_keys"]
+                    if learnt or not name.endswith("inv_freq")
+                ]
+                wrong += [
+                    f"{name} (found shape {[*held]}, expected {[*wanted]})"
+                    for name, held, wanted in found["mismatched_keys"]
                 ]
                 if not wrong:
                     break
             if wrong:
+                shards = {shard for _, _, shard in whole.tensors.values()}
+                parts = {path.name for path in folder.glob("model-*-of-*.safetensors")}
                 way = (
-                    "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER other "
-                    "--safe_serialization), and name that folder"
-                    if any(0 in part[1] for part in whole.tensors.values())
-                    else f"{min(left)} is there, but {layout.INDEX} does not list it: write that "
-                    f"anew: {layout.MAKE_INDEX.format(folder)}"
-                    if (
-                        left := {
-                            path.name for path in Path(folder).glob("model-*-of-*.safetensors")
-                        }
-                        - {part[2] for part in whole.tensors.values()}
-                    )
-                    else "save it from the class that it was trained as (after merge_and_unload() "
+                    "save it from the class that it was trained as (after merge_and_unload() "
                     "where an adapter is inside), correct the sizes in its "
                     "config.json, or set tie_word_embeddings there if its head is its embedding"
                 )
-                raise layout.CheckpointError(
-                    f"{len(wrong)} tensors of {type(library).__name__} are missing or "
-                    f"have another shape, such as {min(wrong)}"
-                    + "".join(
-                        f", and {n} is not used" for n in sorted(found["unexpected_keys"])[:1]
+                if left := parts - shards:
+                    way = (
+                        f"{min(left)} is there, but {layout.INDEX} does not list it: write that "
+                        f"anew: {layout.MAKE_INDEX.format(folder)}"
                     )
-                    + f"; expected all of them; {way}"
+                if any(0 in shape for _, shape, _ in whole.tensors.values()):
+                    way = (
+                        "join its parts, which ZeRO-3 saved apart (python zero_to_fp32.py FOLDER "
+                        "other --safe_serialization), and name that folder"
+                    )
+                others = [f", and {name} is not used" for name in sorted(found["unexpected_keys"])]
+                raise layout.CheckpointError(
+                    f"{len(wrong)} tensors of {type(library).__name__} are missing or have another "
+                    f"shape, such as {min(wrong)}{''.join(others[:1])}; expected all of them; {way}"
                 )
             known = library.state_dict().keys()
             ahead = [  # of DeepSeek-V3: layers behind the last, which predict tokens further on
@@ -342,30 +332,18 @@ class Pretrained(Model):
                 )
             output = library.get_output_embeddings()
             head = getattr(output, "weight", torch.empty(0))  # a Perceiver has none of its own
-            other = next(
-                (
-                    name
-                    for name, (_, shape, shard) in whole.tensors.items()
-                    if name not in known
-                    and not OF_LAYER.search(name)
-                    and shape == [*head.shape]
-                    and not any(
-                        map(
-                            safe_open(Path(folder) / shard, "pt").get_tensor(name).float().equal,
-                            (held for held in library.parameters() if held.shape == head.shape),
-                        )
+            alike = [held for held in library.parameters() if held.shape == head.shape]
+            for name, (_, shape, shard) in whole.tensors.items():
+                if name in known or OF_LAYER.search(name) or shape != [*head.shape]:
+                    continue
+                tensor = safe_open(folder / shard, "pt").get_tensor(name).float()
+                if not any(map(tensor.equal, alike)):
+                    raise layout.CheckpointError(
+                        f"found a tensor {name}, of the shape of the head, that is no tensor of "
+                        f"{type(library).__name__}; expected one head; if that one was trained, "
+                        f"write it as {next(n for n, p in library.named_modules() if p is output)}"
+                        f".weight, with tie_word_embeddings: false in config.json, else take it out"
                     )
-                ),
-                None,
-            )
-            if other:
-                raise layout.CheckpointError(
-                    f"found a tensor {other}, of the shape of the head, that is no tensor of "
-                    f"{type(library).__name__}; expected one head; if that one was trained, write "
-                    f"it as {next(n for n, part in library.named_modules() if part is output)}"
-                    f".weight, with tie_word_embeddings: false in config.json, else "
-                    f"take it out"
-                )
             return cls(library.eval(), **settings)
         except Refusal as error:
             raise type(error)(f"{origin}: {error}") from error
@@ -380,11 +358,8 @@ class Pretrained(Model):
 
 
 def describe(config: dict, length: int, objective: str, said: dict) -> dict:
-    """The settings of the model of transformers' `config`, for sequences of `length` tokens.
-
-    said: |V|, special tokens and mask token of the tokenizer, as `own_tokenizer.describe` has them.
-    Tokens beyond the model's rows are no tokens of the model, and |V| is without them.
-    """
+    """The settings of the model of transformers' `config`, for sequences of `length` tokens, and of
+    what `own_tokenizer.describe` said: |V| counts no token beyond the model's rows."""
     size = min(filter(None, (said.get("vocabulary"), layout.output_rows(config))))
     return {
         "vocabulary": size,
@@ -398,10 +373,10 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
 
 def check_positions(config: dict, length: int) -> None:
     """`Refusal` where sequences of `length` tokens are longer than a config says of its model."""
-    most = next((config[key] for key in POSITIONS if isinstance(config.get(key), int)), None)
+    most = next((config[key] for key in POSITIONS if isinstance(config.get(key), int)), 0)
     if config.get("position_embedding_type") == "rotary":  # ESM-2's, at any length
-        most = None
-    if most is not None and length > most > 0:
+        most = 0
+    if length > most > 0:
         raise Refusal(
             f"found a model of at most {most} positions, but the sequences have length "
             f"{length}, special tokens included; expected at most {most}; lower the "

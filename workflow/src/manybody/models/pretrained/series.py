@@ -8,8 +8,7 @@ at a time. A record is a mapping:
     downloads     the folder for what has to be fetched
     file          where the record lies
 
-What a record says is not asked again: a branch that has moved, or a file that has changed, does not
-change what is read.
+What a record says is not asked again: a moved branch or a changed file changes nothing.
 """
 
 import os
@@ -56,17 +55,16 @@ def recorded(
     """
     before = read_json(where)["checkpoints"] if where.is_file() else {}
     known = {said["revision"]: said["commit"] for said in before.values() if "revision" in said}
-    now = found(weights, steps, known)
     record = {"checkpoints": {}, "downloads": str(downloads), "file": str(where)}
-    for step, checkpoint in now.items():
-        old = before.get(str(step))
-        if old and old["origin"] == checkpoint["origin"]:
+    for step, checkpoint in found(weights, steps, known).items():
+        old = before.get(str(step), {})
+        if old.get("origin") == checkpoint["origin"]:
             record["checkpoints"][str(step)] = old
             continue
         files = _files_in_folder if "folder" in checkpoint else _files_on_hub
         checkpoint["files"] = files(checkpoint, downloads)
         record["checkpoints"][str(step)] = checkpoint
-        write_json(where, {**record, "checkpoints": {**before, **record["checkpoints"]}})
+        write_json(where, {**record, "checkpoints": before | record["checkpoints"]})
     return record
 
 
@@ -76,7 +74,7 @@ def found(
     known: dict[str, str] | None = None,
 ) -> dict[int, dict]:
     """The checkpoints that an entry of the config names, by step, as a record has them, without
-    the digests of their files. `known`: the commits of revisions that were resolved before."""
+    their files. `known`: the commits of revisions that were resolved before."""
     if isinstance(weights, dict):
         return _revisions(weights, steps, known or {})
     folders = [
@@ -140,9 +138,9 @@ def found(
 
 
 def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
-    """The checkpoints in a folder of them, none where it is a model itself, and what is passed over
-    there with what speaks against it. A run that is stopped while it saves leaves temporary folders
-    and some without weights."""
+    """The checkpoints in a folder, none where it is a model itself, and what is passed over, with
+    reasons: a run that is stopped while it saves leaves temporary folders and some without weights.
+    """
     held, groups = os.listdir(folder), defaultdict(list)
     itself = layout.CONFIG in held and any(map(layout.WEIGHTS.match, held))
     for path in sorted(path for path in folder.iterdir() if path.is_dir()):
@@ -165,9 +163,8 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
 
 def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:
     repository, asked = weights["hub"], weights.get("revisions", ["main"])
-    new = [asked] if isinstance(asked, str) else {*asked} - known.keys()
-    new = [name for name in new if not COMMIT.match(name)]
-    there = download.references(repository) if new else {}
+    new = {asked} if isinstance(asked, str) else {*asked} - known.keys()
+    there = {} if all(map(COMMIT.match, new)) else download.references(repository)
     if isinstance(asked, str):
         ends = re.compile(re.escape(asked) + rf"[-_]?\d+[kM]?{SEEN}")
         ended = sorted(filter(ends.match, there), key=lambda name: _steps([name], True)[0])
@@ -247,10 +244,9 @@ def _names(folder: Path, small: list[str], there: Collection[str]) -> list[str]:
 def opened(record: dict, step: int) -> Iterator[tuple[Path, str]]:
     """The folder that holds a checkpoint of a record, and what it is called.
 
-    `ArtifactError` names a file that is not the one that was recorded. A revision is downloaded
-    where it is not there; before that, older checkpoints of the repository go until one is left.
-    Its folder stays while the context is open; another process that wants to read one waits
-    meanwhile.
+    `ArtifactError` names a file that is not the one that was recorded. A revision that is not there
+    is downloaded, after older checkpoints of the repository are removed until one is left. Another
+    process that wants to read one waits until the context ends.
     """
     checkpoint = record["checkpoints"][str(step)]
     if "folder" in checkpoint:
@@ -261,7 +257,7 @@ def opened(record: dict, step: int) -> Iterator[tuple[Path, str]]:
     with lease(folder.parent):
         held = [*folder.parent.glob("*/*.safetensors"), *folder.parent.glob("*/*.part")]
         others = {path.parent for path in held} - {folder}
-        for path in sorted(others, key=lambda path: path.stat().st_mtime)[: 1 - KEPT]:
+        for path in sorted(others, key=os.path.getmtime)[: 1 - KEPT]:
             shutil.rmtree(path)
         known = {name: said["sha256"] for name, said in files.items()}
         download.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
@@ -273,7 +269,6 @@ def _fetched(checkpoint: dict, downloads: Path) -> Path:
 
 
 def _compare(checkpoint: dict, where: str) -> None:
-    """`ArtifactError` names the first file of a folder that is not as the file `where` records."""
     for name, expected in checkpoint["files"].items():
         path = Path(checkpoint["folder"]) / name
         if not path.is_file():
