@@ -5,8 +5,7 @@ architecture's own sizes. Each architecture has three parts, so that a process i
 and no more:
 
     {architecture}/__init__.py   `About`: what the description says of the model (no torch)
-    {architecture}/network.py    the model itself (torch), a class of the name `About.network`; one
-                                 that is quite another for some keys has a module of its own
+    {architecture}/network.py    the model itself (torch), a class of the name `About.network`
     keys.py                      its keys in the config, in a class of the same name (pydantic)
 
 What others may ask is said in `description.About` and in `base.Model`. Packages are imported by
@@ -37,30 +36,21 @@ def build(description: dict):
 
 
 def network(description: dict):
-    """The class of the model that `description` names, a `base.Model`.
-
-    Raises `ValueError` for an architecture that is not in the registry.
-    """
+    """The class of the model that `description` names, a `base.Model`; `ValueError` as `build`."""
     facts = about(description)
     module = import_module(f"{_package(description['architecture'])}.{facts.module}")
     return getattr(module, facts.network)
 
 
 def about(description: dict):
-    """Facts of the model of a `description`, without torch: a `description.About`.
-
-    A block of the config does for all that does not depend on |V| or L. Raises `ValueError` for an
-    architecture that is not in the registry.
-    """
+    """Facts of the model of a `description`, or of a block of the config where they do not depend
+    on |V| or L, without torch: a `description.About`. Raises `ValueError` as `build`."""
     return import_module(_package(description["architecture"])).About(description)
 
 
 def options(architecture: str):
-    """The type of an architecture's keys in the config: a `block.Block`, a pydantic model.
-
-    The keys are those of `models: {name}` but for `architecture`, `init_seed` and `training`.
-    Raises `ValueError` for an architecture that is not in the registry.
-    """
+    """The type of an architecture's keys in the config, a `block.Block` (pydantic): those of
+    `models: {name}` but for `architecture`, `init_seed` and `training`. `ValueError` as `build`."""
     return getattr(
         import_module("manybody.models.keys"), about({"architecture": architecture}).network
     )

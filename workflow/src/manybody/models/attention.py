@@ -16,8 +16,7 @@ def attend(
     """Attention output (N, heads, L, c) of query, key, value (N, heads, L, c).
 
     causal: a row sees itself and those before it, in all at most `window` rows if that is not 0.
-    The softmax of scale k_j.q_i runs along the first axis of k q^T, whose columns torch takes side
-    by side; along rows it takes them singly.
+    The softmax runs along the first axis of k q^T, whose columns torch takes side by side.
     """
     *outer, length, _ = query.shape
     if causal and 0 < window < length:
@@ -45,9 +44,8 @@ def attend_once(
 
     Keys are K x_j + b and values V x_j + c: `key` is K (d, d), b (d,), `value` V, c. In each head
     q.k_j = (K^T q).x_j + q.b, and sum_j p_j (V x_j + c) = V sum_j p_j x_j + c: no key and no value
-    is computed, so that a row takes 2 heads d multiplications instead of 2 d^2. The share of a row
-    does not depend on q.b, which keeps b in the graph: training by several processes waits for
-    the gradient of every parameter.
+    is computed, so that a row takes 2 heads d multiplications instead of 2 d^2. Shares do not
+    depend on q.b, which keeps b in the graph: several processes wait for every gradient.
     """
     split = query.unflatten(-1, (heads, -1))
     asked = torch.bmm(split.transpose(0, 1), key[0].unflatten(0, (heads, -1))).transpose(0, 1)

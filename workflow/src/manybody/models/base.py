@@ -18,12 +18,10 @@ from manybody.models.linear import linear
 class Model(nn.Module):
     """Maps tokens `(B, L)`, some of them masked, to logits `(B, L, |V|)`.
 
-    A masked model is asked for the logits of a position when only that position is masked:
-    `masked_logits`. A causal model is asked for all next-token logits: `forward`.
-
-    Logits are always a linear `head` of `features`, which lets callers compute only what they need.
-    A new model writes `features` and has an `output`, `nn.Linear(d, |V|)`, or says its `readout`.
-    All else has a default here, which a model overrides where it knows something faster.
+    A masked model is asked for the logits of a position when it alone is masked, `masked_logits`, a
+    causal model for all next-token logits, `forward`. They are a linear `head` of `features`, so
+    that callers compute only what they need. A new model writes `features` and has an `output`,
+    `nn.Linear(d, |V|)`, or says its `readout`; the rest it overrides where it is faster.
     """
 
     # Tokens that are no text: they stay where they are, and are neither drawn nor predicted.
@@ -33,10 +31,10 @@ class Model(nn.Module):
         """The types and bounds of sizes are those of `keys`; `ValueError` for heads that do not
         divide the width."""
         super().__init__()
-        heads, width = sizes.get("heads", 1), sizes.get("width", 0)
-        if width and width % heads:
+        self.heads, width = sizes.get("heads", 1), sizes.get("width", 0)
+        if width and width % self.heads:
             raise ValueError(
-                f"{architecture}: heads {heads} does not divide width {width}; change either"
+                f"{architecture}: heads {self.heads} does not divide width {width}; change either"
             )
         self.vocabulary, self.length = vocabulary, length
         self.description = dict(
@@ -75,7 +73,7 @@ class Model(nn.Module):
     def check_range(self, tokens: Tensor) -> None:
         """Raise `IndexError` for a token that is none of the |V|: compiled loops do not look."""
         if tokens.numel():
-            least, most = (int(end) for end in tokens.aminmax())
+            least, most = map(int, tokens.aminmax())
             if least < 0 or most >= self.vocabulary:
                 raise IndexError(
                     f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
@@ -92,8 +90,7 @@ class Model(nn.Module):
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Features (N, d) at `positions` (N,) of sequences `tokens[rows]`, that position masked.
 
-        Each copy has exactly one mask. This makes every copy; a model whose copies of one sequence
-        share work overrides it.
+        This makes every copy; a model whose copies of one sequence share work overrides it.
         """
         self.check_tokens(tokens)
         mask = torch.arange(self.length, device=tokens.device) == positions[:, None]
@@ -108,17 +105,13 @@ class Model(nn.Module):
         return self.masked_features(tokens, rows, positions).view(batch, length, -1)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked.
-
-        None where going by the logits is as fast.
-        """
+        """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked; None
+        where going by the logits is as fast."""
         return None
 
     def set_gradients(self, tokens: Tensor, weight: float) -> tuple[Tensor, Tensor] | None:
-        """Sum of `all_masked_loss` and number correct; sets `.grad` of weight times the sum.
-
-        None where a backward pass is as fast.
-        """
+        """Sum of `all_masked_loss` and number correct; sets `.grad` of weight times the sum. None
+        where a backward pass is as fast."""
         return None
 
     @property
@@ -153,11 +146,8 @@ class Model(nn.Module):
         return []
 
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attention (layers, B, L, L) of tokens (B, L) with `mask` hidden, the mean over heads.
-
-        For models whose `About.maps` are averaged. Row k holds the weights that position k gives to
-        all positions; they sum to 1.
-        """
+        """Attention (layers, B, L, L) of tokens (B, L) with `mask` hidden, the mean over heads, of
+        models whose `About.maps` are averaged. Row k has the weights of position k, of sum 1."""
         raise NotImplementedError
 
     def pair_parts(self) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -175,7 +165,7 @@ class Model(nn.Module):
 
 
 class Conditionals(Model):
-    """A model whose features are its logits. No site's depend on its own token, so that one pass
+    """A model whose features are its logits, none of which depend on the site's own token: one pass
     serves all copies of a sequence."""
 
     readout = None
@@ -213,18 +203,16 @@ def draw_weights(module: nn.Module, deviation: float) -> None:
 def compiled_loss(compute: Callable, *weights: Tensor) -> tuple[Tensor, Tensor]:
     """Losses and correctness (N,) of compiled loops, with a backward pass to `weights`.
 
-    compute(shares, gradients) gives losses and correctness (N,) and, if `gradients` are asked for,
-    those of the losses summed with shares (N,), by each of the weights; None stands for ones.
+    compute(shares, gradients) gives them and, if `gradients` are asked for, those of the losses
+    summed with shares (N,), None for ones, by each of the weights.
     """
     gradients = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
     return CompiledLoss.apply(compute, gradients, *weights)
 
 
 class CompiledLoss(torch.autograd.Function):
-    """`compiled_loss`: the gradients of the summed loss are made with the loss.
-
-    A backward pass that weights all losses by one factor scales them; any other makes them anew.
-    """
+    """`compiled_loss`: the gradients of the summed loss are made with the loss; a backward pass
+    scales them, or makes them anew where it weights losses differently."""
 
     @staticmethod
     def forward(ctx, compute: Callable, gradients: bool, *weights: Tensor):

@@ -14,8 +14,8 @@ class About:
     module: str = "network"  # that of the class, in the package of the architecture
     display_name: str  # name of the architecture in claims and legends
     causal: bool = False  # it predicts the next token; else it predicts masked tokens
-    # Metropolis-Hastings chains of the model may compute ratios in half precision; it then says
-    # `coarse_copy_bytes`, `work_size` in bytes of a copy that is computed so.
+    # Chains of Metropolis-Hastings may compute ratios in half precision; it then says
+    # `coarse_copy_bytes`, `work_size` in bytes of such a copy.
     coarse_chains: bool = False
     # Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any.
     maps: str | None = None
@@ -31,8 +31,7 @@ class About:
     pairwise: bool = False
     # It has a block of couplings for each pair, of a `PairModel`, and no heads.
     full: bool = False
-    # It is the equation of one layer in a paper (potts, eq. 4 and 2), whose runs are compared
-    # sequence by sequence.
+    # It is a layer's equation in a paper (potts, eq. 4 and 2): runs are compared by sequence.
     equation: bool = False
     # `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is written, with
     # one head and one bias for all positions.
@@ -48,7 +47,6 @@ class About:
 
     @property
     def objective(self) -> str:
-        """The training objective that it takes."""
         return "next-token" if self.causal else "masked"
 
     @property
@@ -84,17 +82,17 @@ class About:
         return [self.description.get(key) for key in ("layers", "width")]
 
     def pair_factors(self, tensor: Callable[[str], Any], layer: int = 0):
-        """A (H, L, L) and V (H, |V|, |V|) of a layer, double precision.
+        """A (H, L, L) and V (H, |V|, |V|) of a layer, double precision, for models of a `depth`.
 
         `tensor` reads an array of a checkpoint by its name. A `pairwise` model has the couplings
-        J_ij = sum_h A^h_ij V^h. For models of a `depth`.
+        J_ij = sum_h A^h_ij V^h.
         """
         raise NotImplementedError
 
     def from_hamiltonian(self, hamiltonian):
         """The model whose softmax gives the conditionals of a `data.hamiltonian.Hamiltonian`.
 
-        Raises `ValueError` where the architecture, or the description, cannot express them.
+        Raises `ValueError` where it cannot express them.
         """
         raise ValueError(
             f"the model is {self.description['architecture']}, whose weights no Hamiltonian gives"

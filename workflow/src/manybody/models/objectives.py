@@ -33,8 +33,8 @@ def choose_masks(
 ) -> tuple[Tensor, Tensor]:
     """`rows`, `positions` (N,): which position of which sequence is masked in each copy.
 
-    The copies of a sequence are adjacent, their positions distinct and ascending; they are drawn
-    uniformly from `generator` (a CPU generator), which masks = "all" does not touch.
+    The copies of a sequence are adjacent, their positions distinct and ascending, drawn uniformly
+    from `generator` (a CPU generator), which masks = "all" does not touch.
     """
     copies = copies_per_sequence(length, masks)
     rows = torch.arange(sequences).repeat_interleave(copies)
@@ -47,10 +47,8 @@ def choose_masks(
 def masked_positions(
     sequences: int, length: int, positions: float | str, seed: int
 ) -> Tensor | None:
-    """Masked positions (N, m) of N sequences, ascending; None for all L.
-
-    The masks of the first sequences do not depend on the number of all.
-    """
+    """Masked positions (N, m) of N sequences, ascending; None for all L. Those of the first
+    sequences do not depend on the number of all."""
     if positions == "all":
         return None
     _, chosen = choose_masks(sequences, length, positions, torch.Generator().manual_seed(seed))
@@ -66,9 +64,8 @@ def masked_loss(
 ) -> tuple[Tensor, Tensor]:
     """Loss (N,) in nats and correctness (N, bool) of the masked token of each copy.
 
-    tokens (B, L); copy n masks `positions[n]` of sequence `rows[n]` and nothing else. Without
-    `rows` and `positions` all L positions of all sequences are asked, sequence by sequence.
-    together: the masks of a sequence are hidden in one copy.
+    tokens (B, L); copy n masks `positions[n]` of sequence `rows[n]` alone. Without these all L
+    positions are asked, sequence by sequence. together: one copy hides the masks of a sequence.
     """
     if rows is None:
         compiled = model.all_masked_loss(tokens)
@@ -99,13 +96,11 @@ def sequence_sums(
     positions: Tensor | None = None,
     numbers: int | None = None,
 ) -> SequenceSums:
-    """Test loss of each sequence (B, L): masked, or next-token for a causal model.
+    """Test loss of each sequence (B, L), without `special` tokens: masked, or next-token for a
+    causal model.
 
-    The model's `special` tokens are not predicted.
-
-    positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the widest
-    work array and so sets the batches, which may change the last bits of the result; by default
-    it suits a core's cache, or fills an accelerator.
+    positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the widest work
+    array, by default for a core's cache or an accelerator; batches may change the last bits.
     """
     device = next(model.parameters()).device
     total, length = tokens.shape
@@ -113,7 +108,7 @@ def sequence_sums(
     if numbers is None:
         numbers = 2**19 if device.type == "cpu" else 2**28
     size = max(1, numbers // (copies * model.activation_size))
-    losses, correct, predictions = [], [], []
+    parts = []
     special = torch.tensor(model.special, dtype=torch.long, device=device)
     for start in range(0, total, size):
         part = tokens[start : start + size].to(device).long()
@@ -128,10 +123,10 @@ def sequence_sums(
             loss, right = masked_loss(model, part, rows, masks.flatten())
             targets = part.gather(1, masks)
         text = ~torch.isin(targets, special)
-        losses.append(loss.view(text.shape).where(text, 0).double().sum(1).cpu())
-        correct.append((right.view(text.shape) & text).sum(1).cpu())
-        predictions.append(text.sum(1).cpu())
-    return SequenceSums(torch.cat(losses), torch.cat(correct), torch.cat(predictions))
+        losses = loss.view(text.shape).where(text, 0).double().sum(1)
+        correct = (right.view(text.shape) & text).sum(1)
+        parts.append((losses, correct, text.sum(1)))
+    return SequenceSums(*(torch.cat(sums).cpu() for sums in zip(*parts, strict=True)))
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

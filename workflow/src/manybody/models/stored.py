@@ -1,5 +1,6 @@
 """The model of a finished run, rebuilt from its manifest and one of its checkpoints."""
 
+import itertools
 from pathlib import Path
 
 import torch
@@ -13,10 +14,8 @@ from manybody.io.quick_start import unfilled_weights
 
 
 def load_model(manifest: str | Path | Manifest, step: int | str = "last", device: str = "cpu"):
-    """The model of a finished run at checkpoint `step` ("last" or a kept step), in eval mode.
-
-    Raises `ArtifactError` if that step was not kept or a file was altered.
-    """
+    """The model of a finished run at checkpoint `step` ("last" or a kept step), in eval mode;
+    `ArtifactError` if that step was not kept or a file was altered."""
     run = as_manifest(manifest)
     steps = checkpoint_steps(run)
     step = steps[-1] if step == "last" else step
@@ -41,17 +40,15 @@ def _of_series(run: Manifest, step: int):
 
 
 def _description(run: Manifest, path: Path) -> dict:
-    """The run's description of its model, if the tensors in `path` have the shapes of such a model.
-
-    They are compared before memory is taken for weights of that size.
-    """
+    """The run's description of its model, if the tensors in `path` have the shapes of such a model:
+    they are compared before memory is taken for weights of that size."""
     description = run.about["description"]
     if not isinstance(description, dict):
         raise ArtifactError(f"{run.path} describes no model: found {description!r}")
     if "model.json" in run.names() and read_json(run.file("model.json")) != description:
         raise ArtifactError(f"{run.path}: model.json beside it describes another model")
     shapes = {name: shape for name, (_, shape) in heads(path).items()}
-    most = max(max((1, *shape)) for shape in [*shapes.values(), [len(shapes)]])
+    most = max(1, len(shapes), *itertools.chain(*shapes.values()))
     for name, size in description.items():
         if isinstance(size, int) and size > most:
             raise ArtifactError(

@@ -1,11 +1,11 @@
 """BERT: transformers' pre-LN encoder, with a forward that computes only what one mask needs.
 
 The parameters, their names and their initial draws are those of `RobertaPreLayerNormModel` (learned
-absolute positions, GELU, no dropout, a final LayerNorm), without an embedding of the segment, of
-which there is one; and of an untied linear head with |V| outputs. The input has |V| + 1 rows, the
-last one for the mask. A copy with one mask shares with its sequence everything that is computed row
-by row before the first attention, and only its masked row is read at the end. The import of the
-library takes longer than that of torch, so that only `as_transformers` needs it.
+absolute positions, GELU, no dropout, a final LayerNorm), without its one embedding of a segment,
+and of an untied linear head with |V| outputs. The input has |V| + 1 rows, the last one for the
+mask. A copy with one mask shares with its sequence what is computed row by row before the first
+attention, and only its masked row is read at the end. The import of the library takes longer than
+that of torch, so that only `as_transformers` needs it.
 """
 
 from functools import partial
@@ -26,7 +26,6 @@ class Bert(Model):
         super().__init__(
             "bert", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
-        self.heads = heads
         norm = partial(nn.LayerNorm, width, eps=1e-12)
         self.encoder = named_parts(
             embeddings=dict(
@@ -61,11 +60,9 @@ class Bert(Model):
         accelerate_layers(self)
 
     def as_transformers(self):
-        """The same weights; the class of a position is its token, a masked one has the token |V|.
-
-        The library's class for masked tokens has one more layer before its linear head. It counts
-        positions from the number of the padding, |V| + 1, on; the rows before are not used.
-        """
+        """The same weights; the class of a position is its token, a masked one has the token |V|:
+        the library's class for masked tokens has one more layer before its head. It counts
+        positions from the number of the padding, |V| + 1, on; the rows before are not used."""
         from transformers import (
             RobertaPreLayerNormConfig,
             RobertaPreLayerNormForTokenClassification,
@@ -116,9 +113,9 @@ class Bert(Model):
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Final-norm output (N, width) of the masked row of each copy.
 
-        Embeddings and layer 1's queries, keys and values are computed for the tokens of each
-        sequence and for the L mask symbols, then gathered: a copy differs in one row. The last
-        layer is computed for the masked row, whose query meets all rows (`attend_once`).
+        Embeddings and layer 1's queries, keys and values are computed for each sequence's tokens
+        and L mask symbols, then gathered: a copy differs in one row. The last layer is computed
+        for the masked row, whose query meets all rows (`attend_once`).
         """
         self.check_tokens(tokens)
         length = self.length
@@ -185,8 +182,7 @@ def rows_of_copies(
     """Rows (N L, d) of copies of sequences `rows` (N,) that are masked at `positions` (N,).
 
     x (B L + L, d): the rows of B sequences, then those of the mask symbol at L positions. product:
-    multiply with rows of a unit matrix, whose gradient is a product as well; that of an index adds
-    row by row, which takes a GPU five times as long.
+    by a unit matrix, as the gradient of an index, row by row, takes a GPU five times as long.
     """
     places = torch.arange(length, device=x.device)
     hidden = positions[:, None] == places

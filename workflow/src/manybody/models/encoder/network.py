@@ -4,9 +4,8 @@ Post-LayerNorm layers with a ReLU feed-forward and no dropout, on the sum of an 
 |V| + 1 tokens, the last of them the mask, and of positions; an output net to |V| logits. Two
 readings of the paper's "standard encoder": `positions` learnt and a `linear` head, the smallest;
 or sinusoidal positions and an `mlp` head (linear, LayerNorm, ReLU, linear), those of the widely
-used tutorial of PyTorch Lightning, whose linear map of one-hot tokens is an embedding as well. The
-layers are torch's own; the forward of masked copies computes the last layer for the masked row
-only.
+used tutorial of PyTorch Lightning (a linear map of one-hots is an embedding). The layers are
+torch's own; masked copies compute the last layer for the masked row only.
 
 B sequences, L positions, N masked copies, d channels.
 """
@@ -42,7 +41,6 @@ class Encoder(Model):
             "encoder", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp,
             **reading,
         )  # fmt: skip
-        self.heads = heads
         self.embedding = nn.Embedding(vocabulary + 1, width)
         if positions == "learnt":
             self.positions = nn.Embedding(length, width)
@@ -72,7 +70,6 @@ class Encoder(Model):
         return self.length * max(widest, self.heads * self.length)
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The library's own forward, on all rows."""
         x = self._embed(tokens, mask)
         for layer in self.layers:
             x = layer(x)

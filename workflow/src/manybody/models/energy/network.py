@@ -2,12 +2,10 @@
 
     logits_i[a] = sum over unordered (k - 1)-subsets t of the other sites, J_it U_a,colours(t)
 
-J is free for every site i and subset t, that is not tied over the k roles which a site can have in
-one interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are the
-conditionals of p(s) ~ exp(-beta H), up to the factor -k! beta (many-body, eq. 3).
-
-The sum over subsets is taken first: `sums` adds up the couplings of the subsets whose colours are
-those of one bin, then U acts on the bins.
+J is free for every site i and subset t, not tied over a site's k roles in one interaction; U is
+symmetric in the k - 1 colours. With both tied over the roles these are the conditionals of p(s) ~
+exp(-beta H), up to the factor -k! beta (many-body, eq. 3). The couplings of the subsets whose
+colours are those of one bin are added up first, then U acts on the bins.
 """
 
 import itertools
@@ -32,9 +30,7 @@ class Energy(Conditionals):
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
     (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
-    (`tuples.sorted_colours`). A masked site belongs to no subset.
-
-    Raises `ValueError` for an order above L.
+    (`tuples.sorted_colours`). A masked site belongs to no subset. `ValueError`: an order above L.
     """
 
     def __init__(self, vocabulary: int, length: int, order: int):
@@ -85,7 +81,7 @@ class Energy(Conditionals):
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The logits, the sum as it is written, and any number of masks."""
         self.check_tokens(tokens)
-        code: int | Tensor = 0
+        code = 0
         for colour in tokens[:, self.around].unbind(-1):
             code = code * self.vocabulary + colour
         weights = self.couplings.expand(len(tokens), -1, -1)
@@ -95,7 +91,6 @@ class Energy(Conditionals):
         return sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU."""
         self.check_tokens(tokens)
         if not self._in_loops:
             return None
@@ -158,7 +153,7 @@ def add_dots(total, left, right):
 @njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def copy_columns(source, first, target, there):
     """The columns of `source` from `first` on into those of `target` from `there` on, as many as
-    the narrower has. In a slice's place: what numpy says of shapes takes seconds to compile."""
+    the narrower has; slices take seconds to compile."""
     width = min(source.shape[1] - first, target.shape[1] - there)
     for k in range(len(source)):
         for y in range(width):
@@ -200,9 +195,8 @@ def losses(
 
     couplings (T, L): those of each tuple of sites (T, k - 1) to every site, 0 to its own.
     colours (|V|, bins); by_bin (bins, |V|): the same transposed. The cross-entropy (nats) stands
-    between the way there and the way back of a group of sequences, so that all of it stays in
-    cache. Gradients are added to to_couplings (T, L) and to_colours (|V|, bins). shares (B, L), or
-    (1, L) for all sequences.
+    between the way there and the way back of a group of sequences, which stays in cache. Gradients
+    are added to to_couplings (T, L) and to_colours (|V|, bins). shares (B, L), or (1, L) for all.
     """
     length, vocabulary, width = tokens.shape[1], len(colours), GROUP * tokens.shape[1]
     scores = np.empty((vocabulary, width), couplings.dtype)

@@ -71,20 +71,16 @@ class About(description.About):
 
     @property
     def equation(self) -> bool:
-        """One layer and one head without bias."""
         return self.pairwise and self._heads == 1 and not self.description.get("bias", True)
 
     @property
     def _heads(self) -> int:
-        return self.description.get("heads", 1)
+        return 0 if self.full else self.description.get("heads", 1)
 
     @property
     def _read(self) -> int:
         """Numbers that the heads of one layer read of a position; none of full couplings."""
-        if self.full:
-            return 0
-        rank = self.description["rank"]
-        return self._heads * (self.description["vocabulary"] if rank is None else rank)
+        return self._heads * (self.description.get("rank") or self.description["vocabulary"])
 
     @property
     def closed_form(self) -> bool:
@@ -101,8 +97,7 @@ class About(description.About):
     def work_size(self) -> int:
         """Numbers of each row: x, the pre-activation, its square and the norm's output, all |V|
         wide, and what each of several heads reads, in two layouts."""
-        several = 0 if self.full else self._heads - 1
-        numbers = 5 * self.description["vocabulary"] + 4 * several * self._read
+        numbers = 5 * self.description["vocabulary"] + 4 * (self._heads - 1) * self._read
         return self.description["length"] * numbers
 
     @property

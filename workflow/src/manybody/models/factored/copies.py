@@ -3,8 +3,7 @@
 A layer is sum_h A^h x V^h, or A x P Q. Masking position i changes layer 1's output by a matrix of
 rank H: row k of the copy is Z_k - sum_h A^h_ki G^h_i with G^h_i = V^h[:, s_i]. What the layers read
 is stacked: all V^h as one (H |V|, |V|) matrix. The features of a copy are those of every head, H d
-numbers. One head, whose arrays have no H, goes its own way where that is faster; several have full
-values.
+numbers. One head, whose arrays have no H, goes its own way where that is faster.
 
 B sequences, m masked positions (all L where `positions` is None: then arrays that do not depend on
 the sequence have no B), L rows of a copy, d = r, or |V| where values are full.
@@ -72,12 +71,9 @@ def _closed(model, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Te
 
 def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> Tensor:
     """Three layers or more, or two of several heads: sum over l, k of A^n_ik (y^(l)_k)^2 in each
-    copy, (B, m, H, |V|).
-
-    y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is what
-    the heads read, H d wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
-    last ([B], m, H, L): rows of the last layer's maps.
-    """
+    copy, (B, m, H, |V|); y^(l) (B, m, L, |V|) is layer l's output before its square. Between
+    squares all is what the heads read, H d wide: the input of layer l is Q^l (x + sum over earlier
+    l' of (y^(l'))^2). last ([B], m, H, L): rows of the last layer's maps."""
     mixed = _first_copies(model, tokens, positions)
     kept = (~masked).to(mixed.dtype)[..., None]
     readers = {layer: _reader(model, layer) for layer in range(1, model.layers - 1)}
@@ -186,9 +182,8 @@ class Squares(torch.autograd.Function):
 
     Returns sum_k w_k (P z_k)^2 (C, h, |V|) for h rows of weights w (C, h, L), and Q (P z_k)^2
     (C, L, q) for readers Q (q, |V|). P (|V|, r) None means z itself; Q None gives an empty second
-    result.
-    The |V| wide arrays live for a few copies at a time and are made again on the way back, so
-    memory does not grow with C * L * |V| and the arrays stay in a core's cache.
+    result. The |V| wide arrays are of a few copies at a time and made again on the way back, so
+    that they stay in a core's cache and memory does not grow with C * L * |V|.
     """
 
     @staticmethod

@@ -38,7 +38,6 @@ class Full(Conditionals):
 
     @torch.no_grad()
     def take(self, model: PairModel) -> None:
-        """Takes the numbers of a pair model."""
         first, second = torch.triu_indices(self.length, self.length, 1)
         self.couplings.copy_(torch.from_numpy(model.couplings[first, second]))
         self.bias.copy_(torch.from_numpy(model.fields))

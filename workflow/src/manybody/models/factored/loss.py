@@ -1,8 +1,7 @@
 """Loss and gradients of all L masked copies of one to three layers of factored attention, compiled.
 
-The closed forms of `Factored` (`exact`, one head, full values), LANES sequences at a time in arrays
-that stay in the first levels of cache. Each group of sequences goes forward and back at once:
-nothing is kept for a later backward pass.
+The closed forms of `Factored` (`exact`, one head, full values), LANES sequences at a time, forward
+and back, in arrays that stay in the first levels of cache.
 """
 
 from itertools import pairwise
@@ -23,23 +22,22 @@ def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Te
     tokens (B, L) int64; lists of n matrices A (L, L) and V (|V|, |V|); bias (|V|,) or None.
     """
     arrays = _arrays(tokens, attention, values, bias)
+    weights = [*attention, *values] if bias is None else [*attention, *values, bias]
 
     def compute(shares: Tensor | None, gradients: bool):
         given = None if shares is None else shares.numpy()
         loss, correct, found = all_masked(*arrays, given, gradients)
         if gradients:
             of_attention, of_values, of_bias = map(torch.from_numpy, found)
-            found = [*of_attention, *of_values, *([] if bias is None else [of_bias])]
+            found = [*of_attention, *of_values, of_bias][: len(weights)]
         return torch.from_numpy(loss), torch.from_numpy(correct), found
 
-    return compiled_loss(compute, *attention, *values, *([] if bias is None else [bias]))
+    return compiled_loss(compute, *weights)
 
 
 def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tuple[Tensor, Tensor]:
-    """Summed loss and number correct of `all_masked_loss`; sets `.grad` of weight times the sum.
-
-    What `all_masked_loss` and a backward pass do, without a graph: they take as long as the
-    products of a small model. The weights must be parameters.
+    """Summed loss and number correct of `all_masked_loss`; sets `.grad` of weight times the sum,
+    of weights that are parameters, without a graph: it takes as long as a small model's products.
     """
     attention, values = list(attention), list(values)  # a list of parameters is slow to read
     loss, correct, of_sum = all_masked(*_arrays(tokens, attention, values, bias), None, True)
@@ -68,8 +66,7 @@ def all_masked(tokens, attention, values, bias, loss_weights, gradients: bool):
     L,).
 
     Arrays: tokens (B, L) int64, A (n, L, L), V (n, |V|, |V|), bias (|V|,), float32 or float64;
-    loss_weights None are ones. Runs on as many threads as torch; the result does not depend on
-    them.
+    loss_weights None are ones. Takes torch's threads; the result does not depend on their number.
     """
     batch, length = tokens.shape
     kind = attention.dtype
@@ -119,14 +116,10 @@ def _chunks(first: int, last: int, gradients: bool, arrays: tuple) -> None:
     _, _, mixing, _, values, *_ = arrays
     matrices, length, _ = mixing.shape
     layers, vocabulary, kind = len(values), values.shape[1], values.dtype
-    do_chunks(
-        first, last, gradients, *arrays,
-        np.empty((WORK, length, vocabulary, LANES), kind),
-        np.empty((3, length, LANES), kind),
-        np.empty((matrices, length, length, LANES), kind),
-        np.empty((layers, vocabulary, vocabulary, LANES), kind),
-        np.empty((1, vocabulary, LANES), kind),
-        np.empty((1, length, LANES), kind),
-        0 if layers == 2 else None,
-        0 if layers == 3 else None,
+    shapes = (
+        (WORK, length, vocabulary), (3, length), (matrices, length, length),
+        (layers, vocabulary, vocabulary), (1, vocabulary), (1, length),
     )  # fmt: skip
+    work = [np.empty((*shape, LANES), kind) for shape in shapes]
+    depth = 0 if layers == 2 else None, 0 if layers == 3 else None
+    do_chunks(first, last, gradients, *arrays, *work, *depth)

@@ -7,9 +7,8 @@ the logits are polynomials of degree 2^(n-1) in the context's one-hots and coupl
 
 Masking one position is a rank-one change of layer 1's output Z = A x V^T: in the copy that masks
 i, row k is Z_k - A_ki G_i with G_i = V[:, s_i]. For n = 2 this gives all L copies for the price of
-an unmasked pass (many-body, eq. 7); for n >= 3 the copies part company at the first square. One-hot
-inputs are never multiplied: V x is a gather of V's columns. Only the squares are |V| wide: they are
-made for few copies at a time, and made again on the way back (`Squares`).
+an unmasked pass (many-body, eq. 7); for n >= 3 the copies part at the first square. V x is a gather
+of V's columns. Only the squares are |V| wide: they are of few copies at a time (`Squares`).
 """
 
 import math
@@ -25,7 +24,7 @@ from manybody.models.factored.copies import features as features_of_copies
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
 BLOCK = 2**25
-# The same where a LayerNorm makes every copy |V| wide, on a CPU: in arrays that its cache holds,
+# The same where a LayerNorm makes every copy |V| wide, on a CPU, whose cache holds such arrays:
 # 1,400 copies are trained on 1.7 to 2.1 times as fast, and features without gradients 2.4 times.
 CACHED = 2**19
 # L * |V| up to which the compiled loops, which take one-hots as numbers, are faster.
@@ -38,12 +37,11 @@ class Factored(Model):
     `attention[l]` is A^(l+1), (L, L). Values are V = P Q with `left[l]` = P (|V|, r) and `right[l]`
     = Q (r, |V|); with `rank=None` they are full: `left[l]` = V (|V|, |V|), `right` is empty. `bias`
     is (|V|,) or None; with `bias="site"`, for one layer, each position has its own, (L, |V|): the
-    fields of a Potts model, whose columns differ in their frequencies. A masked position is the
-    zero vector. In `paper` the output of every squared layer, that is the input of layers 2..n,
-    goes through a LayerNorm, which is no polynomial: the order is then nominal. With `attention` =
-    softmax the maps are A = softmax_j(W), positive with unit row sums, and `attention[l]` is W;
-    `mixing` has A in either case. A masked token is zero, so that in one layer the diagonal is a
-    slack entry: what it takes, the row sum over the other positions lacks (potts, section 2).
+    fields of a Potts model. A masked position is the zero vector. In `paper` the input of layers
+    2..n goes through a LayerNorm, which is no polynomial: the order is then nominal. With
+    `attention` = softmax the maps are A = softmax_j(W), positive with unit row sums, and
+    `attention[l]` is W; `mixing` has A in either case. In one layer their diagonal is slack: what
+    it takes, the row sum over the other positions lacks (potts, section 2).
 
     With `heads` = H > 1 (`exact` with full values only) a layer is sum_h A^h x V^h and the lists
     hold stacks: (H, L, L) and (H, |V|, |V|). The order does not change.
@@ -71,9 +69,9 @@ class Factored(Model):
         if attention != "free":
             sizes["attention"] = attention
         super().__init__(
-            *("factored", vocabulary, length),
-            **dict(layers=layers, rank=rank, bias=bias, variant=variant, **sizes),
-        )
+            "factored", vocabulary, length, layers=layers, rank=rank, bias=bias, variant=variant,
+            **sizes,
+        )  # fmt: skip
         if rank is not None and rank > vocabulary:
             raise ValueError(
                 f"factored: rank {rank} is above |V| = {vocabulary}; "
@@ -89,7 +87,7 @@ class Factored(Model):
                 f"factored: bias 'site' is for one layer, but layers is {layers}; choose bias true "
                 "or false"
             )
-        self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
+        self.layers, self.rank, self.variant = layers, rank, variant
         self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
         if init_scale is not None:
@@ -209,7 +207,6 @@ class Factored(Model):
         return self._blocks(tokens, None)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU, for full values of few tokens (`loss`)."""
         self.check_tokens(tokens)
         if not self._has_loops(tokens):
             return None
@@ -229,22 +226,21 @@ class Factored(Model):
         return set_gradients(tokens, weight, self.attention, self.left, self.bias)
 
     def _has_loops(self, tokens: Tensor) -> bool:
-        """True if compiled loops serve this model where the tokens are."""
         plain = self.rank is None and self.heads == 1 and self.variant == "exact"
-        plain = plain and self.fields is None
-        if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
-            return False
-        if tokens.device.type != "cpu" or torch.compiler.is_compiling():
-            return False
-        return not torch.is_autocast_enabled("cpu")
+        return (
+            plain
+            and self.fields is None
+            and self.layers <= 3
+            and self.length * self.vocabulary <= LOOPS
+            and tokens.device.type == "cpu"
+            and not torch.compiler.is_compiling()
+            and not torch.is_autocast_enabled("cpu")
+        )
 
     @property
     def readout(self) -> tuple[Tensor, Tensor | None]:
-        """The last layer's P, or V if full, those of several heads side by side, and the bias.
-
-        Where each position has a bias of its own it is among the features, which the identity
-        beside P reads.
-        """
+        """The last layer's P, or V if full, those of several heads side by side, and the bias. That
+        of each position is among the features, which the identity beside P reads."""
         left = self.left[-1]
         left = left if self.heads == 1 else left.transpose(0, 1).flatten(1)
         if self.fields is None:
@@ -265,8 +261,7 @@ class Factored(Model):
         """Features (B, m, d) of the copies of tokens (B, L) that mask positions (B, m) or all L.
 
         Computed for so many sequences, and within one for so many masks, that no array which the
-        backward pass keeps exceeds `BLOCK`, or `CACHED`; with more than one block it computes
-        blocks again.
+        backward pass keeps exceeds `BLOCK`, or `CACHED`; several blocks are computed again there.
         """
         batch, length = tokens.shape
         numbers = CACHED if self.norms and tokens.device.type == "cpu" else BLOCK
@@ -286,25 +281,23 @@ class Factored(Model):
             return features_of_copies(self, tokens, positions)
         if positions is None and some < masks:
             positions = torch.arange(length, device=tokens.device).expand(batch, length)
-        done = []
-        for start in range(0, batch, sequences):
-            part = tokens[start : start + sequences]
-            if positions is None:
-                groups = [None]
-            else:
-                groups = positions[start : start + sequences].split(some, dim=1)
-            done.append(torch.cat([self._block(part, group) for group in groups], dim=1))
+        parts = tokens.split(sequences)
+        groups = [[None]] * len(parts)
+        if positions is not None:
+            groups = [own.split(some, dim=1) for own in positions.split(sequences)]
+        done = [
+            torch.cat([self._block(part, masked) for masked in group], dim=1)
+            for part, group in zip(parts, groups, strict=True)
+        ]
         return torch.cat(done)
 
     def _block(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         if not torch.is_grad_enabled():
             return features_of_copies(self, tokens, positions)
         return checkpoint(
-            features_of_copies,
-            *(self, tokens, positions),
-            use_reentrant=False,
+            features_of_copies, self, tokens, positions, use_reentrant=False,
             preserve_rng_state=False,
-        )
+        )  # fmt: skip
 
 
 def _uniform(scale: float, *shape: int) -> Tensor:

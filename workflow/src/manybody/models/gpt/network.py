@@ -22,7 +22,6 @@ class Gpt(Model):
         super().__init__(
             "gpt", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
-        self.heads = heads
         self.decoder = named_parts(
             wte=nn.Embedding(vocabulary, width),
             wpe=nn.Embedding(length, width),
@@ -48,7 +47,6 @@ class Gpt(Model):
         accelerate_layers(self)
 
     def as_transformers(self):
-        """The same weights, with the head tied to the embedding."""
         from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
         sizes = self.description
