@@ -76,7 +76,7 @@ def compare(names: list[str], estimate: Callable, points: int, scrambles: int) -
         [estimate(draws(LONGER * points, seed)) for seed in more.spawn(count)]
     )
     each = [estimate(draws(points, seed)) for seed in groups.spawn(GROUPS * scrambles)]
-    values, errors = mean_error(np.reshape(each, (GROUPS, scrambles, -1)), axis=1)
+    values, errors = mean_error(np.reshape(each, (GROUPS, scrambles, -1)).swapaxes(0, 1))
     rows = []
     for k, name in enumerate(names):
         apart = values[:, k] - reference[k]

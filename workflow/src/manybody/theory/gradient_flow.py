@@ -10,10 +10,8 @@ learning rate, and a, B have the units that make a.x and a (B x)^2 those of x_0:
 
 a (L,) is the second layer's row of the predicted token and B (L, L) the first layer's matrix.
 Weight decay adds decay/2 (|a|^2 + |B|^2) to the loss. The flow needs moments of the data up to
-order four and no more (`Moments`): those of Gaussian data are exact, as are those of a skewed x_0,
-a polynomial of Gaussians, so that no sampling noise enters.
-
-`compute` makes the numbers of the figure; the other functions take any covariance and size.
+order four (`Moments`): those of Gaussian data are exact, as are those of a skewed x_0, a polynomial
+of Gaussians, so that no sampling noise enters.
 """
 
 from dataclasses import dataclass
@@ -43,8 +41,8 @@ class Moments:
     """Moments of the data that the flow depends on: of x_0 and of the tokens x (indices 1..L).
 
     variance: E x_0^2. correlation h: (L,), E[x_0 x_l]. covariance C: (L, L), E[x_l x_m]. target:
-    (L, L), E[x_0 x_l x_m]. third: (L, L, L) and fourth: (L, L, L, L), moments of the tokens alone;
-    None where the tokens are Gaussian, whose third moments vanish and whose fourth follow from C.
+    (L, L), E[x_0 x_l x_m]. third: (L, L, L) and fourth: (L, L, L, L), of the tokens alone; None for
+    Gaussian ones, whose third moments vanish and whose fourth follow from C.
     """
 
     variance: float
@@ -100,20 +98,17 @@ def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
 
 
 def sampled(tokens: np.ndarray) -> Moments:
-    """Moments of samples (N, L+1) of (x_0, x_1..x_L), each token's mean taken off first.
-
-    Whatever their distribution; each moment carries the sampling error sd / sqrt(N) of its
-    products.
-    """
+    """Moments of samples (N, L+1) of (x_0, x_1..x_L) of any distribution, each token's mean taken
+    off first; each carries the sampling error sd / sqrt(N) of its products."""
     tokens = tokens - tokens.mean(axis=0)
     first, x = tokens[:, 0], tokens[:, 1:]
     count, length = x.shape
     target, third, fourth = 0.0, 0.0, 0.0
     for begin in range(0, count, CHUNK):
-        part = x[begin : begin + CHUNK]
-        pairs = (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
-        target += first[begin : begin + CHUNK] @ pairs
-        third += part.T @ pairs
+        some = slice(begin, begin + CHUNK)
+        pairs = (x[some, :, None] * x[some, None, :]).reshape(-1, length**2)
+        target += first[some] @ pairs
+        third += x[some].T @ pairs
         fourth += pairs.T @ pairs
     shape = (length,) * 4
     return Moments(
@@ -153,8 +148,7 @@ def linear_optimum(data: Moments, decay: float = 0.0) -> np.ndarray:
 def closed_form(
     data: Moments, initial: np.ndarray, times: np.ndarray, decay: float = 0.0
 ) -> np.ndarray:
-    """a(t) at B = 0, (times, L), from a(0) = `initial` (L,): equation (13), with C + decay for
-    C."""
+    """a(t) at B = 0, (times, L), from a(0) = `initial` (L,): (13), with C + decay for C."""
     rates, U = np.linalg.eigh(data.covariance)
     end = linear_optimum(data, decay)
     amplitudes = np.exp(-np.outer(times, rates + decay)) * ((initial - end) @ U)
@@ -188,10 +182,8 @@ class Path:
 def flow(
     data: Moments, a: np.ndarray, B: np.ndarray, times: np.ndarray, decay: float = 0.0
 ) -> Path:
-    """Solves (9) from a (L,) and B (L, L) at times[0]; recorded at `times` (T,), which must rise.
-
-    Raises `RuntimeError` if the integrator gives up.
-    """
+    """Solves (9) from a (L,) and B (L, L) at times[0], recorded at rising `times` (T,). Raises
+    `RuntimeError` if the integrator gives up."""
     length = data.length
 
     def move(_, state):
@@ -218,11 +210,10 @@ def flow(
 
 
 def growth_rates(data: Moments, decay: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Rates (L, L) at which B leaves or returns to 0 at a*, and the directions U (L, L).
+    """Rates (L, L) at which B leaves 0, if positive, or returns to it at a*; directions U (L, L).
 
     rates[k, m] = 2 a*_k tau_m - decay is that of B's row k along column m of U, an eigenvector of
-    T = E[r x x^T] with eigenvalue tau_m, ascending: equation (14). B = 0 is unstable if one rate is
-    positive.
+    T = E[r x x^T] with eigenvalue tau_m, ascending: equation (14).
     """
     a = linear_optimum(data, decay)
     tau, U = np.linalg.eigh(data.residual(a, np.zeros_like(data.covariance)))
@@ -238,11 +229,8 @@ def linear_growth(
 
 
 def symmetric_spectrum(data: Moments) -> np.ndarray:
-    """Eigenvalues (L,) of sym(G), G_lk = a*_k T_lk: the paper's test of stability, ascending.
-
-    The paper perturbs the diagonal of B and reads the sign of G, which is not symmetric; the rates
-    (14) are what decides.
-    """
+    """Eigenvalues (L,) of sym(G), G_lk = a*_k T_lk, ascending: the paper's test of stability, which
+    perturbs the diagonal of B and reads the sign of G. What decides are the rates (14)."""
     a = linear_optimum(data)
     G = data.residual(a, np.zeros_like(data.covariance)) * a
     return np.linalg.eigvalsh((G + G.T) / 2)
@@ -252,10 +240,8 @@ def symmetric_spectrum(data: Moments) -> np.ndarray:
 
 
 def example(length: int, generator: np.random.Generator) -> np.ndarray:
-    """A covariance (L+1, L+1) of (x_0, x_1..x_L): unit variances of the tokens, x_0 = a*.x + noise.
-
-    Every a*_k is positive, so that growth hangs on the signs of T alone.
-    """
+    """A covariance (L+1, L+1) of (x_0, x_1..x_L): unit variances of the tokens, x_0 = a*.x + noise,
+    every a*_k positive, so that growth hangs on the signs of T alone."""
     W = generator.normal(size=(length, 2 * length))
     C = W @ W.T
     scale = np.sqrt(np.diag(C))
@@ -290,26 +276,22 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     drawn = samples.multivariate_normal(
         np.zeros(length + 1), joint, size=entry["samples"], method="cholesky"
     )
-    # Cases in which x_0 gains s (x.Q x - E x.Q x), each with its weight decay.
-    product, squares = np.zeros((length, length)), np.eye(length) / length
-    product[0, 1] = product[1, 0] = 0.5
-    gains = {
-        "product": product,
-        "product, decay": product,
-        "squares": squares,
-        "minus squares": -squares,
+    # x_0 gains s (x.Q x - E x.Q x).
+    product = np.zeros((length, length))
+    product[0, 1] = product[1, 0] = 0.5 * entry["skewness"]
+    squares = entry["skewness"] * (np.eye(length) / length)
+    cases = {
+        "product": gaussian(joint, product),
+        "product, decay": gaussian(joint, product),
+        "squares": gaussian(joint, squares),
+        "minus squares": gaussian(joint, -squares),
+        "Gaussian": data,
+        "Gaussian, sampled": sampled(drawn),
     }
-    cases = {name: gaussian(joint, entry["skewness"] * Q) for name, Q in gains.items()}
-    cases |= {"Gaussian": data, "Gaussian, sampled": sampled(drawn)}
-    decays = {name: decay if name == "product, decay" else 0.0 for name in cases}
-    parts = [
-        *_gaussian_flows(data, direction, times, entry["scales"], decay),
-        *(
-            part
-            for name, moments in cases.items()
-            for part in _case(name, moments, SMALL * direction, times, decays[name])
-        ),
-    ]
+    decays = dict.fromkeys(cases, 0.0) | {"product, decay": decay}
+    parts = _gaussian_flows(data, direction, times, entry["scales"], decay)
+    for name, moments in cases.items():
+        parts += _case(name, moments, SMALL * direction, times, decays[name])
     frame, made = joined(parts, entry)
     return frame.assign(seed=seed), made | {
         "covariance": joint[1:, 1:].tolist(),
@@ -325,22 +307,19 @@ def _gaussian_flows(
     start = np.zeros(data.length)
     parts = []
     for name, rate in (("mode", 0.0), ("mode with decay", decay)):
-        exact = modes(data, closed_form(data, start, times, rate))
-        found = modes(data, flow(data, start, 0 * direction, times, rate).a)
-        parts += [
-            rows(title, str(mode + 1), times, curves[:, mode])
-            for mode in range(data.length)
-            for title, curves in ((name, found), (f"{name} (13)", exact))
-        ]
+        exact = modes(data, closed_form(data, start, times, rate)).T
+        found = modes(data, flow(data, start, 0 * direction, times, rate).a).T
+        for mode, (a, expected) in enumerate(zip(found, exact, strict=True), 1):
+            parts.append(rows(name, str(mode), times, a))
+            parts.append(rows(f"{name} (13)", str(mode), times, expected))
     exact = closed_form(data, start, times)
     for scale in sorted(scales):
         path = flow(data, start, scale * direction, times)
         decaying = flow(data, start, scale * direction, times, decay)
-        parts += [
-            rows("deviation", "", [scale], [np.abs(modes(data, path.a - exact)).max()]),
-            rows("norm", f"{scale:g}", times, path.norms),
-            rows("norm with decay", f"{scale:g}", times, decaying.norms),
-        ]
+        apart = np.abs(modes(data, path.a - exact)).max()
+        parts.append(rows("deviation", "", [scale], apart))
+        parts.append(rows("norm", f"{scale:g}", times, path.norms))
+        parts.append(rows("norm with decay", f"{scale:g}", times, decaying.norms))
     return parts
 
 
@@ -350,17 +329,16 @@ def _case(
     """Growth of B (L, L) from the linear optimum, beside the linear law (14)."""
     a = linear_optimum(data, decay)
     path = flow(data, a, B, times, decay)
-    law = linear_growth(data, B, times, decay)
     rates, U = growth_rates(data, decay)
     row, mode = np.unravel_index(rates.argmax(), rates.shape)
     # The same flow once more, only while |B| is small enough for (14) and large enough to measure.
-    top = rates.max()
+    top = rates[row, mode]
     room = np.log(LINEAR / np.linalg.norm(B)) if top > 0 else FADED
     early = np.linspace(0.0, times[-1] if top == 0 else min(times[-1], room / abs(top)), 11)
     linear = np.abs(flow(data, a, B, early, decay).B[:, row] @ U[:, mode])
     return [
         rows("growth", name, times, path.norms),
-        rows("linear law", name, times, law),
+        rows("linear law", name, times, linear_growth(data, B, times, decay)),
         rows("fastest mode", name, early, linear),
         rows("loss", name, times, path.losses(data, decay)),
         rows("best linear", name, [0], [loss(data, a, 0 * B, decay)]),

@@ -10,15 +10,15 @@ and its generalisation loss is eps = E (y - w.x)^2: no factor 1/2, noise include
 
 The first part takes any Sigma, w* and Delta: the fixed point of the six saddle-point equations
 (7), numbers 36 and 39 to 41 of the paper, with one unknown. The second is the paper's model, of
-precision K = gamma - G with G from the GOE (off-diagonal variance 1/L, diagonal 2/L; gamma > 2):
-its conditional (15), which ties w* to Sigma, and the limit L -> infinity in closed form. The third
-simulates (6) on samples of K alone, without (15). `compute` makes the numbers of the figure.
+precision K = gamma - G with G from the GOE (gamma > 2): its conditional (15), which ties w* to
+Sigma, and the limit L -> infinity in closed form. The third simulates (6) without (15).
 """
 
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -38,11 +38,8 @@ POINTS = 241  # of a curve
 
 @dataclass(frozen=True)
 class Problem:
-    """Regression of y = w*.x + noise, x of covariance Sigma, in Sigma's eigenbasis.
-
-    eigenvalues (n,) of Sigma; teacher (n,), components of w* on its eigenvectors; noise: Delta,
-    the noise's variance; length: L.
-    """
+    """Regression of y = w*.x + noise: eigenvalues (n,) of Sigma; teacher (n,), w* on its
+    eigenvectors; noise: Delta, its variance; length: L."""
 
     eigenvalues: np.ndarray
     teacher: np.ndarray
@@ -56,10 +53,8 @@ class Problem:
 
 
 def kappa(given: Problem, alpha: float, ridge: float) -> float:
-    """The one unknown, lambda over the conjugate of V in (7): root of lambda = kappa (alpha - df1).
-
-    df1 = 1/L sum ev / (ev + kappa). Without a ridge 0 from alpha = n / L on.
-    """
+    """The one unknown, lambda over the conjugate of V in (7): root of lambda = kappa (alpha - df1),
+    df1 = 1/L sum ev / (ev + kappa). Without a ridge 0 from alpha = n / L on."""
     ev, length = given.eigenvalues, given.length
     if ridge == 0 and alpha >= len(ev) / length:
         return 0.0
@@ -100,8 +95,7 @@ def conditional(precision: np.ndarray) -> Problem:
     """The regression of the first site on the others under N(0, K^-1), K (L, L): (15).
 
     w*_j = -K_0j / K_00, Delta = 1 / K_00, and Sigma^-1 = K without the site minus K_.0 K_0. / K_00:
-    the rank-one term ties w* to Sigma. Raises `ValueError` for a `precision` that is not positive
-    definite.
+    the rank-one term ties w* to Sigma. Raises `ValueError` for a K that is not positive definite.
     """
     row, site = precision[0, 1:], float(precision[0, 0])
     _check_positive(site, len(precision))
@@ -137,10 +131,7 @@ def loss_at(gamma: float, ridge: float, g: float, independent: bool = False) -> 
     a teacher that does not know Sigma. Derivatives are g' = -g^2 / (1 - g^2).
     """
     bias = g**2 / (gamma * (1 - g**2))
-    if independent:
-        bias *= (gamma - 2 * g) / gamma
-    else:
-        bias *= 1 - 1 / (gamma - g) ** 2
+    bias *= (gamma - 2 * g) / gamma if independent else 1 - 1 / (gamma - g) ** 2
     left = (ridge + g**2 * (gamma - 2 * g) / (1 - g**2)) / (ridge + g)
     return (1 / gamma + bias) / left
 
@@ -148,10 +139,8 @@ def loss_at(gamma: float, ridge: float, g: float, independent: bool = False) -> 
 def closed_form(
     gamma: float, ridge: float, alphas: np.ndarray | float, independent: bool = False
 ) -> np.ndarray:
-    """eps at L -> infinity, at any alphas (...,) above 0, for gamma > 2 and ridge >= 0.
-
-    Without a ridge it is alpha / (alpha - 1) / gamma above alpha = 1, where it diverges.
-    """
+    """eps at L -> infinity, at any alphas (...,) above 0, for gamma > 2 and ridge >= 0. Without a
+    ridge it is alpha / (alpha - 1) / gamma above alpha = 1, where it diverges."""
     top = variance(gamma)
 
     def at(alpha):
@@ -176,16 +165,12 @@ def closed_form(
 
 
 def simulate(
-    precision: np.ndarray,
-    ridge: float,
-    counts: Sequence[int],
-    generator: np.random.Generator,
+    precision: np.ndarray, ridge: float, counts: Sequence[int], generator: np.random.Generator
 ) -> np.ndarray:
-    """eps (counts,) of the minima of (6) on samples of N(0, K^-1), K = `precision` (L, L).
+    """eps (counts,) of the minima of (6) for the first site of samples of N(0, K^-1), K (L, L) the
+    `precision`, of numbers M that rise, as each fit sees the samples of those before it.
 
-    The first site is predicted. counts: numbers of samples M, rising; each fit sees the samples of
-    those before it. eps is v.K^-1 v with v = (1, -w): neither (15) nor a test set enters. Solves
-    (L-1) x (L-1) systems for M >= L - 1 and M x M ones below.
+    eps is v.K^-1 v with v = (1, -w): neither (15) nor a test set enters.
     """
     length = len(precision)
     try:
@@ -205,7 +190,8 @@ def simulate(
 
 
 def _minima(x: np.ndarray, y: np.ndarray, ridge: float, counts: Sequence[int]) -> list[np.ndarray]:
-    """a (n,) of (6) on the first M of x (M, n) and y (M,), for each M of `counts`, rising."""
+    """a (n,) of (6) on the first M of x (M, n) and y (M,), for each M of `counts`, rising: of
+    M x M systems for M < n, else of n x n."""
     inputs = x.shape[1]
     few = [count for count in counts if count < inputs]
     found = []
@@ -248,9 +234,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     with threadpool_limits(1), ThreadPoolExecutor(entry["threads"]) as pool:
         with Progress(entry["realisations"], "realisations", f"simulate L = {length}") as progress:
             seeds = stream.spawn(entry["realisations"])
-            for found in pool.map(
-                lambda job: _realisation(gamma, ridge, length, counts, *job), enumerate(seeds)
-            ):
+            realise = partial(_realisation, gamma, ridge, length, counts)
+            for found in pool.map(realise, range(len(seeds)), seeds):
                 parts += found
                 progress.update(1)
         simulated = np.array(counts) / length
@@ -274,14 +259,9 @@ def _counts(alphas: Sequence[float], length: int) -> list[int]:
 
 
 def _realisation(
-    gamma: float,
-    ridge: float,
-    length: int,
-    counts: list[int],
-    seed: int,
-    stream: np.random.SeedSequence,
+    gamma: float, ridge: float, length: int, counts: list[int], seed: int, stream
 ) -> list[pd.DataFrame]:
-    """Simulation and theory of one G."""
+    """Simulation and theory of one G, drawn from the seed sequence `stream`."""
     generator = np.random.default_rng(stream)
     precision = gamma * np.eye(length) - goe(length, generator)
     simulated = simulate(precision, ridge, counts, generator)

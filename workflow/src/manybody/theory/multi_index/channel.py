@@ -5,8 +5,7 @@ The indices Z = (z_1, z_2) of a sample, z_l = w_l X / sqrt D with a component a 
 z_1t, z_2t ~ N(omega_t, V) for each token t. What is seen is h = B(z_1) z_2 up to its sign, with
 B(z_1) = c I + A_1 and A_1 = softmax of the rows of z_1 z_1^T, or z_1 z_1^T itself (`linear`): the
 output softmax(h h^T) or h h^T does not depend on more. Posterior averages are integrals over z_1,
-where z_2 = +-B^-1 x. All come from one pass of the trapezoid rule, whose error falls exponentially
-as its step shrinks.
+where z_2 = +-B^-1 x, by the trapezoid rule, whose error falls exponentially as its step shrinks.
 """
 
 from collections.abc import Callable
@@ -48,9 +47,7 @@ def posterior(
 
     x (n, 2): the last layer's index h, either sign; omega (n, 2, 2): layers, tokens; variance V
     (2, 2): symmetric, positive definite, so a layer known perfectly is refused; skip: c >= 0 (> 0
-    for `linear`). `threads` changes no number.
-
-    The grid of each sample is refined until two agree; extra: so many more doublings of its points.
+    for `linear`). The grid of a sample is refined until two agree; extra: so many more doublings.
     """
     x, omega, variance = finite(x=x, omega=omega, variance=variance)
     if not np.linalg.eigvalsh(variance)[0] > 0:
@@ -68,10 +65,8 @@ def posterior(
 
     share_out(run, n, CHUNK, threads)
     mean = mean.reshape(n, 2, 2) @ ROTATION
-    covariance = covariance.reshape(n, 2, 2, 2, 2)
-    covariance = np.einsum("nkals,at->nktls", covariance, ROTATION)
-    covariance = covariance @ ROTATION
-    return Posterior(log_z, mean, covariance)
+    covariance = np.einsum("nkals,at->nktls", covariance.reshape(n, 2, 2, 2, 2), ROTATION)
+    return Posterior(log_z, mean, covariance @ ROTATION)
 
 
 def finite(**given: np.ndarray) -> list[np.ndarray]:

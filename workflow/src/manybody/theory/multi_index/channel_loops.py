@@ -13,11 +13,11 @@ of weights exp(+-cross), are summed in closed form.
 
 Lattices have rows of constant d, and grow in stages: points at the centres of the cells of a square
 lattice, then those between neighbours, so that each stage doubles the points and uses all before.
-The error of the trapezoid rule is at least squared by two stages. A sample has converged where its
-last difference is below the tolerance and the one before below the tolerance's square root: a small
+Two stages at least square the error of the trapezoid rule. A sample has converged where its last
+difference is below the tolerance and the one before below the tolerance's square root: a small
 difference alone can be chance, and two allow the first lattice to be coarse. Points, blocks and
-rows that provably weigh less than exp(-DROP) of the largest weight are left out: on a row (z_2)_d
-alone bounds |s| from above and below.
+rows that provably weigh less than exp(-DROP) of the largest are left out: on a row (z_2)_d alone
+bounds |s| from above and below.
 """
 
 import math
@@ -90,8 +90,7 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
     (z_1 s, z_1 d, z_2 s, z_2 d).
 
-    Stages are added until two agree to TOLERANCE and the two before to its root, at most STAGES,
-    and `extra` more.
+    There are `extra` stages after the convergence of the text, and at most STAGES + `extra`.
     """
     work = np.zeros((16, 1, LANES))  # one to look into lanes, and the totals by lane
     ramp = np.arange(LANES, dtype=np.float64).reshape(1, 1, LANES)
@@ -103,12 +102,7 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
     root = math.sqrt(TOLERANCE)
     for n in range(len(x)):
         o = omega[n]
-        sample = (
-            HALF * (x[n, 0] + x[n, 1]), HALF * (x[n, 0] - x[n, 1]),
-            HALF * (o[0, 0] + o[0, 1]), HALF * (o[0, 0] - o[0, 1]),
-            HALF * (o[1, 0] + o[1, 1]), HALF * (o[1, 0] - o[1, 1]),
-            variance[0, 0], slope, rest, skip,
-        )  # fmt: skip
+        sample = rotated(x[n]) + rotated(o[0]) + rotated(o[1]) + (variance[0, 0], slope, rest, skip)
         even = slope == 0 and o[0, 0] == 0 and o[0, 1] == 0
         first = first_step(sample, softmax)
         state[0], cap = -np.inf, PROBE
@@ -145,6 +139,11 @@ def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, cov
                 break
         finish(sample, totals, mean[n], covariance[n])
         log_z[n] = state[1] + math.log(totals[0] * area * (2 if even else 1)) - norm
+
+
+@njit(nogil=True, cache=True)
+def rotated(pair):
+    return HALF * (pair[0] + pair[1]), HALF * (pair[0] - pair[1])
 
 
 @njit(nogil=True, cache=True)
@@ -236,9 +235,8 @@ def bounds(sample, softmax, d, a, b, rise, budget):
 def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
     """Adds the lattice of points s = (j + right) h, d = (k + down) h to the totals in `work`.
 
-    state: largest exponent so far, exponent of weight 1. With `cap` above 0 this
-    only looks for the largest exponent, where the prior's is above -cap. `even`: only points of
-    d >= 0, of an integrand that is even in z_1.
+    state: largest exponent so far, exponent of weight 1. With `cap` above 0 this only looks for the
+    former, where the prior's is above -cap. `even`: an integrand even in z_1, by its d >= 0 alone.
     """
     o_d, v11 = sample[3], sample[6]
     probe = cap > 0
@@ -292,9 +290,7 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     lane = get(ramp, 0, 0)
     zero = spread(ramp, 0.0)
     one = spread(ramp, 1.0)
-    s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 = (
-        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
-    )  # fmt: skip
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = s9 = zero
     j = begin
     while j <= last:
         s = (lane + (j + right)) * h
@@ -354,25 +350,29 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     state[0] = best
     if probe:
         return j
-    s0, s2, s3 = s0 * share, s2 * share, s3 * share
-    s1 = s1 * share
+    s0, s1, s2, s3 = s0 * share, s1 * share, s2 * share, s3 * share
     s0_d = s0 * d_off
-    put(work, 1, 0, get(work, 1, 0) + s0)
-    put(work, 2, 0, get(work, 2, 0) + s1)
-    put(work, 3, 0, get(work, 3, 0) + s0_d)
-    put(work, 4, 0, get(work, 4, 0) + s2)
-    put(work, 5, 0, get(work, 5, 0) + s3)
-    put(work, 6, 0, get(work, 6, 0) + s4 * share)
-    put(work, 7, 0, get(work, 7, 0) + s1 * d_off)
-    put(work, 8, 0, get(work, 8, 0) + s5 * share)
-    put(work, 9, 0, get(work, 9, 0) + s6 * share)
-    put(work, 10, 0, get(work, 10, 0) + s0_d * d_off)
-    put(work, 11, 0, get(work, 11, 0) + s2 * d_off)
-    put(work, 12, 0, get(work, 12, 0) + s3 * d_off)
-    put(work, 13, 0, get(work, 13, 0) + s7 * share)
-    put(work, 14, 0, get(work, 14, 0) + s8 * share)
-    put(work, 15, 0, get(work, 15, 0) + s9 * share)
+    increase(work, 1, s0)
+    increase(work, 2, s1)
+    increase(work, 3, s0_d)
+    increase(work, 4, s2)
+    increase(work, 5, s3)
+    increase(work, 6, s4 * share)
+    increase(work, 7, s1 * d_off)
+    increase(work, 8, s5 * share)
+    increase(work, 9, s6 * share)
+    increase(work, 10, s0_d * d_off)
+    increase(work, 11, s2 * d_off)
+    increase(work, 12, s3 * d_off)
+    increase(work, 13, s7 * share)
+    increase(work, 14, s8 * share)
+    increase(work, 15, s9 * share)
     return j
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def increase(work, number, lanes):
+    put(work, number, 0, get(work, number, 0) + lanes)
 
 
 # --- The map of single numbers --------------------------------------------------------------------

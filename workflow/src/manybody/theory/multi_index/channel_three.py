@@ -41,10 +41,10 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from manybody.data.vector_loops import LANES, get, put, spread, where_greater
+from manybody.data.vector_loops import LANES, get, spread, where_greater
 from manybody.io.compiled import njit
 from manybody.theory.multi_index.channel import finite, share_out
-from manybody.theory.multi_index.channel_loops import ROUND, any_greater, exp_lanes, turn
+from manybody.theory.multi_index.channel_loops import ROUND, any_greater, exp_lanes, increase, turn
 from manybody.theory.multi_index.samples import normals
 
 CHUNK = 32  # samples that a thread takes at a time
@@ -62,9 +62,8 @@ EDGE = 2.0**-33  # uniform numbers closer to 0 or 1 count as there
 class Posterior:
     """Moments of the indices given the output, for n samples, from two half-samples of points.
 
-    log_z (n, 2): log Z_out, without terms that depend on the output only; mean (n, 2, 3, 2):
-    E[Z | y] - omega, halves, layers, tokens; second (n, 2, 3, 2, 2): E[(Z - omega)_lt
-    (Z - omega)_ls | y] of each layer.
+    log_z (n, 2): log Z_out, but for terms of the output alone; mean (n, 2, 3, 2): E[Z | y] - omega,
+    halves, layers, tokens; second (n, 2, 3, 2, 2): E[(Z - omega)_lt (Z - omega)_ls | y].
     """
 
     log_z: np.ndarray
@@ -107,24 +106,19 @@ def posterior(
     share_out(run, len(x), CHUNK, threads)
     for n in np.flatnonzero(~(sums[..., 0] > 0).all(axis=1)):
         sums[n] = _with_more_points(n, x, omega, variance, skip, nodes)
-    total = sums[..., 0]
-    moments = sums[..., 1:] / total[..., None]
+    total, moments = sums[..., 0], sums[..., 1:] / sums[..., :1]
+    mean = moments[..., :6].reshape(len(x), 2, LAYERS, TOKENS)
     pairs = moments[..., 6:].reshape(len(x), 2, LAYERS, 3)
-    second = pairs[..., [0, 2, 2, 1]].reshape(len(x), 2, LAYERS, TOKENS, TOKENS)
-    return Posterior(
-        np.log(total / nodes.shape[3]),
-        moments[..., :6].reshape(len(x), 2, LAYERS, TOKENS),
-        second,
-    )
+    second = pairs[..., [0, 2, 2, 1]].reshape(*mean.shape, TOKENS)
+    return Posterior(np.log(total / nodes.shape[3]), mean, second)
 
 
 def _with_more_points(n, x, omega, variance, skip, nodes) -> np.ndarray:
     """Sums of sample n, which no point of its own comes near, by those of the next samples too."""
+    sums, own = np.zeros((1, 2, MOMENTS)), slice(n, n + 1)
     for more in MORE:
         others = (n + np.arange(more)) % len(nodes)
         wide = nodes[others].transpose(1, 2, 0, 3).reshape(1, 2, 4, -1)
-        sums = np.zeros((1, 2, MOMENTS))
-        own = slice(n, n + 1)
         integrate_samples(x[own], omega[own], variance, float(skip), wide, sums)
         if (sums[..., 0] > 0).all():
             return sums[0] / more
@@ -357,11 +351,6 @@ def add_layer(work, first, second, weight, layer, z):
     increase(work, second, weight * (z[0] * z[0] - u * (2 * o1) + o1 * o1))
     increase(work, second + 1, weight * (z[1] * z[1] - v * (2 * o2) + o2 * o2))
     increase(work, second + 2, weight * (z[0] * z[1] - u * o2 - v * o1 + o1 * o2))
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def increase(work, number, lanes):
-    put(work, number, 0, get(work, number, 0) + lanes)
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -36,10 +36,9 @@ from manybody.theory.multi_index.channel import outputs
 from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals
 
 INNER = 128  # points of each half-sample of the channel's integral
-TABLE = (  # Q33 alone
-    *(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
-    *(0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
-)
+TABLE = (
+    0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
+)  # Q33 alone  # fmt: skip
 ERRORS = 2**14  # samples of a prediction error
 TOLERANCE = 0.02  # of logit Q, where the iteration stops
 ITERATIONS = 40
@@ -52,11 +51,8 @@ LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
 
 
 def draws(points: int, seed: np.random.SeedSequence) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers behind the samples of a scrambling, `points` (a power of 2) of them.
-
-    Normal ones (n, 2, 3, 2), for omega and for Z given it, and the points of the channel (n, 2, 4,
-    INNER).
-    """
+    """Numbers of a scrambling of `points` (a power of 2) samples: normal ones (n, 2, 3, 2), for
+    omega and for Z given it, and the points of the channel (n, 2, 4, INNER)."""
     outer, inner = seed.spawn(2)
     normal = normals(points, 12, outer, channel.EDGE).reshape(points, 2, 3, 2)
     return normal, channel.points(points, INNER, inner)
@@ -76,7 +72,7 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: tuple) -> tuple
     x = channel.index(omega + noise, setting.skip)
     found = channel.posterior(x, omega, variance, setting.skip, nodes, setting.threads)
 
-    first, second = found.mean[:, 0], found.mean[:, 1]
+    first, second = found.mean.swapaxes(0, 1)
     own = ((first + second) / 2 * noise).sum(axis=2) / variance  # (n, 3)
     other = (first * second).sum(axis=2) / variance
     spread = np.trace(found.second.mean(axis=1), axis1=2, axis2=3) / variance
@@ -96,10 +92,9 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: tuple) -> tuple
 
 
 def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray) -> np.ndarray:
-    """E |g(Z) - g(omega)|^2, squares summed over the four entries, of the student that puts in its
-    mean omega ~ N(0, Q): of all layers, and of the last alone (the others at 0); (2,).
-
-    normal (n, 2, 3, 2); Z has no noise of the regulariser."""
+    """E |g(Z) - g(omega)|^2 (2,), squares summed over the four entries, of the student that puts in
+    its mean omega ~ N(0, Q): of all layers, and of the last alone (the others at 0). normal
+    (n, 2, 3, 2); Z has no noise of the regulariser."""
     overlaps = np.array(overlaps, dtype=float)
     omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
     truth = omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1]
@@ -150,9 +145,8 @@ def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn:
 def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
     """The place at which a linear fit of the last steps, `places` to `images`, stands still.
 
-    A fit rather than a secant: sums over samples are not quite smooth in Q, and layer 1 is close
-    to neutral over a range of its overlap, where that would be blown up. Directions that have not
-    been looked along are taken to map to one point.
+    Not a secant: sums over samples are not quite smooth in Q, which it would blow up where layer 1
+    is close to neutral. Directions not looked along are taken to map to one point.
     """
     u, image = np.mean(places, axis=0), np.mean(images, axis=0)
     slope = (np.linalg.pinv(np.array(places) - u, rcond=0.02) @ (np.array(images) - image)).T
@@ -163,20 +157,17 @@ def last_layer(setting: Setting, drawn: tuple) -> tuple[np.ndarray, np.ndarray, 
     """The curve of the last layer alone, from Q33 = 0 on, where alpha is alpha_3: Q33 (m,), alpha
     (m,), and alpha lambda_1 and alpha lambda_2 (m, 2)."""
     places = np.array((0.0, *TABLE))
-    alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
-    for k, q in enumerate(places):
+    alphas, rates = [], []
+    for q in places:
         gains, eigenvalues = averages((0, 0, q), setting, drawn)
-        alphas[k] = q / (1 - q) / gains[2] if q > 0 else 1 / eigenvalues[2]
-        rates[k] = alphas[k] * eigenvalues[:2]
-    return places, alphas, rates
+        alphas.append(q / (1 - q) / gains[2] if q > 0 else 1 / eigenvalues[2])
+        rates.append(alphas[-1] * eigenvalues[:2])
+    return places, np.array(alphas), np.array(rates)
 
 
 def onsets(curve: tuple, setting: Setting, drawn: tuple) -> np.ndarray:
-    """alphas (3,) where layers 1 to 3 start to be learned, from the curve of `last_layer`.
-
-    Not a number: nowhere up to Q33 = .999, or up to `FAR` times the threshold before. Layers that
-    start within .1 % of each other have the same.
-    """
+    """alphas (3,) where layers 1 to 3 start to be learned, from the curve of `last_layer`; the same
+    if within .1 %. Not a number: nowhere up to Q33 = .999, or `FAR` times the threshold before."""
     places, threshold, rates = curve[0][1:], curve[1][0], curve[2][1:]
     alphas = np.array([math.nan, math.nan, threshold])
     u = logit(places)
@@ -186,20 +177,17 @@ def onsets(curve: tuple, setting: Setting, drawn: tuple) -> np.ndarray:
     if not math.isfinite(crossings[first]):
         return alphas
     second = 1 - first
-    found = {}
+    initial = np.zeros(3)
+    initial[first] = ONSET
 
     # The points of the curve are far apart, so the crossing between two of them is solved for.
     def excess(u: float) -> float:
-        q = float(expit(u))
+        q = initial[2] = float(expit(u))
         gains, eigenvalues = averages((0, 0, q), setting, drawn)
-        alpha = q / (1 - q) / gains[2]
-        found.update(alpha=alpha, overlap=q)
-        return math.log(max(alpha * eigenvalues[first], 1e-6))
+        alphas[first] = q / (1 - q) / gains[2]
+        return math.log(max(alphas[first] * eigenvalues[first], 1e-6))
 
     _secant(excess, crossings[first], crossings[first] + 0.1, 5e-3, (u[0], logit(MOST)))
-    alphas[first] = found["alpha"]
-    initial = np.array([0, 0, found["overlap"]])
-    initial[first] = ONSET
 
     def excess_beyond(log_alpha: float) -> float:
         fixed = fixed_point(math.exp(log_alpha), initial, setting, drawn)
@@ -226,9 +214,9 @@ def _crossing(u: np.ndarray, values: np.ndarray) -> float:
 
 
 def _secant(function: Callable, a: float, b: float, tolerance: float, span: tuple) -> float:
-    """A root near `a` and `b` by the secant rule within `span`; `function` was last called within
-    `tolerance` of it, unless it lies at an end of the span. `function` may be noisy: between two
-    points of different sign the rule stays, however small their difference."""
+    """A root near `a` and `b` by the secant rule within `span`; `function`, which may be noisy, was
+    last called within `tolerance` of it, unless it lies at an end of the span. Between two points
+    of different sign the rule stays, however small their difference."""
     fa = function(a)
     for _ in range(12):
         fb = function(b)
@@ -301,22 +289,18 @@ def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
 
 
 def _walk_rows(
-    entry: dict,
-    alphas: Sequence[float],
-    walks: list[list[Fixed]],
-    streams: list[np.random.SeedSequence],
+    entry: dict, alphas: Sequence[float], walks: list[list[Fixed]], streams: list
 ) -> list[pd.DataFrame]:
     overlaps = np.array([[fixed.overlaps for fixed in found] for found in walks])  # (s, m, 3)
     errors = np.empty((*overlaps.shape[:2], 2))
-    for s, stream in enumerate(streams):
+    for found, given, stream in zip(errors, overlaps, streams, strict=True):
         (seed,) = stream.spawn(1)
         normal = normals(ERRORS, 12, seed, channel.EDGE).reshape(ERRORS, 2, 3, 2)
-        for m in range(len(alphas)):
-            errors[s, m] = prediction_errors(overlaps[s, m], entry["skip"], normal)
+        found[:] = [prediction_errors(Q, entry["skip"], normal) for Q in given]
     converged = np.array([[fixed.converged for fixed in found] for found in walks])
-    parts = [_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)]
-    parts += [
-        _rows("error plug-in", series, alphas, errors[:, :, k])
-        for k, series in enumerate(("all layers", "last layer only"))
+    return [
+        *(_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)),
+        _rows("error plug-in", "all layers", alphas, errors[:, :, 0]),
+        _rows("error plug-in", "last layer only", alphas, errors[:, :, 1]),
+        rows("converged", "", alphas, converged.all(axis=0)),
     ]
-    return [*parts, rows("converged", "", alphas, converged.all(axis=0))]

@@ -24,32 +24,22 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     `converged`: fixed, 1 or 0.
     """
     setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
-    strength = entry["side_information"]
+    strength, alpha = entry["side_information"], entry["alpha"]
     strong = strength / (1 + strength)
-    overlaps = sorted(entry["overlaps"])
-    found = []
+    overlaps = sorted(entry["overlaps"], reverse=True)
     seeds = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
-    with (
-        threadpool_limits(1),
-        Progress(
-            len(overlaps) * len(seeds), "overlaps", f"layer 2 held, c = {setting.skip:g}"
-        ) as done,
-    ):
-        for seed in seeds:
-            normal, initial, each = draws(entry["points"], seed), strong, []
-            for q in reversed(overlaps):
-                each.append(
-                    fixed_point(entry["alpha"], (initial, q), setting, normal, fixed_layer=1)
-                )
-                initial = min(max(each[-1].overlaps[0], LEAST) * ABOVE, strong)
-                done.update(1)
-            found.append(each[::-1])
-    values = mean_error([[fixed.overlaps[0] for fixed in each] for each in found])
-    converged = np.all([[fixed.converged for fixed in each] for each in found], axis=0)
-    return joined(
-        [
-            rows("fixed", "Q11", overlaps, *values),
-            rows("converged", "fixed", overlaps, converged),
-        ],
-        entry,
-    )
+    found, converged = np.empty((2, len(seeds), len(overlaps)))
+    label = f"layer 2 held, c = {setting.skip:g}"
+    with threadpool_limits(1), Progress(found.size, "overlaps", label) as progress:
+        for s, seed in enumerate(seeds):
+            normal, initial = draws(entry["points"], seed), strong
+            for k, q in enumerate(overlaps):
+                fixed = fixed_point(alpha, (initial, q), setting, normal, fixed_layer=1)
+                found[s, k], converged[s, k] = fixed.overlaps[0], fixed.converged
+                initial = min(max(fixed.overlaps[0], LEAST) * ABOVE, strong)
+                progress.update(1)
+    parts = [
+        rows("fixed", "Q11", overlaps, *mean_error(found)),
+        rows("converged", "fixed", overlaps, converged.all(axis=0)),
+    ]
+    return joined([part[::-1] for part in parts], entry)

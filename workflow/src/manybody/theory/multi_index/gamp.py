@@ -12,33 +12,34 @@ with side information S = sqrt s W + noise, and g of the iteration before in ome
 exact. Overlaps are M = what W / D and Q = what what / D.
 
 With Z = W X / sqrt D and omega Gaussian, the same iteration at D -> infinity is a map of three
-numbers a layer, M, Q and chat (`predict`). Where the channel knows the noise of the data and the
-start is a posterior's, M = Q = I - chat at all times, and it is state evolution. Where the channel
-adds a variance that data do not have (`regulariser` above `noise`), they part.
+numbers a layer, M, Q and chat (`predict`). From a posterior's start, where the channel knows the
+noise of the data, M = Q = I - chat at all times, and it is state evolution. Where the channel adds
+a variance that data do not have (`regulariser` above `noise`), they part.
 """
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.io.tables import joined
+from manybody.io.tables import joined, rows
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 from manybody.theory.multi_index.samples import controlled, normals as sobol
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
-# Where that moves Q and chat as well, to and fro, their means over as many iterations as LONG must
-# stand still instead.
+# Where that moves Q and chat to and fro, their means over LONG iterations must stand still instead.
 CONVERGED, WINDOW, LONG = 3e-3, 5, 30
 TESTS = 2**13  # samples behind a plug-in error
 SETS = 8  # of points, over which the iteration at D -> infinity is averaged
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
+FIGURES = ("cosine 1", "M11", "Q11", "cosine 2", "M22", "Q22", "error plug-in")
+PREDICTED = ("SE M11", "SE Q11", "SE M22", "SE Q22")
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def draw(
     side_information: float = 0.0,
     activation: str = "softmax",
 ) -> Data:
-    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z;
-    activation: softmax or linear, of both layers."""
+    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z."""
     count = round(alpha * size)
     teacher = generator.normal(size=(2, size))
     tokens = generator.normal(size=(count, 2, size))
@@ -84,10 +84,10 @@ def draw(
 def informed(data: Data, overlaps: tuple[float, float], generator: np.random.Generator) -> State:
     """A start that a posterior could be: what = q W + sqrt(q (1 - q)) noise, chat = 1 - q, where
     q is the layer's of `overlaps`, each in [0, 1)."""
-    q = np.asarray(overlaps, dtype=float)
+    q = np.array(overlaps, float)[:, None]
     noise = generator.normal(size=data.teacher.shape)
-    estimate = q[:, None] * data.teacher + np.sqrt(q * (1 - q))[:, None] * noise
-    return State(estimate, np.diag(1 - q), np.zeros((len(data.x), 2, 2)))
+    estimate = q * data.teacher + np.sqrt(q * (1 - q)) * noise
+    return State(estimate, np.eye(2) * (1 - q), np.zeros((len(data.x), 2, 2)))
 
 
 def iterate(
@@ -99,10 +99,8 @@ def iterate(
     threads: int = 1,
     activation: str = "softmax",
 ) -> State:
-    """One iteration; damping: the weight of the new what and chat, in (0, 1].
-
-    Raises `np.linalg.LinAlgError` where (1 + s) I + A is not positive definite.
-    """
+    """One iteration; damping: the weight of the new what and chat, in (0, 1]. Raises
+    `np.linalg.LinAlgError` where (1 + s) I + A is not positive definite."""
     size = data.teacher.shape[1]
     estimate, covariance = state.estimate, state.covariance
     omega = _indices(estimate, data.tokens) - np.einsum("kl,nlt->nkt", covariance, state.g)
@@ -117,11 +115,8 @@ def iterate(
     b = by_token @ data.tokens.reshape(-1, size) / math.sqrt(size) + A @ estimate
     b += math.sqrt(s) * data.side
     new = np.linalg.inv(precision)
-    return State(
-        damping * new @ b + (1 - damping) * estimate,
-        damping * new + (1 - damping) * covariance,
-        g,
-    )
+    estimate = damping * new @ b + (1 - damping) * estimate
+    return State(estimate, damping * new + (1 - damping) * covariance, g)
 
 
 def _indices(weights: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -149,7 +144,7 @@ def plug_in_error(
     root = U * np.sqrt(np.maximum(eigenvalues, 0))  # root root' is the covariance
     z = np.einsum("kl,nlt->nkt", root, normals)
     given, found = (
-        outputs(index(part, skip, activation), activation) for part in (z[:, :2], z[:, 2:])
+        outputs(index(part, skip, activation), activation) for part in np.split(z, 2, axis=1)
     )
     return float(((given - found) ** 2).sum() / len(z))
 
@@ -240,27 +235,26 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     jobs = []
     for alpha, stream in zip(entry["alphas"], streams, strict=True):
         runs, points = stream.spawn(2)
-        jobs += [(_run, alpha, *job) for job in enumerate(runs.spawn(entry["runs"]))]
+        jobs += [partial(_run, entry, alpha, *job) for job in enumerate(runs.spawn(entry["runs"]))]
         if entry["points"]:
-            jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(SETS))]
+            sets = enumerate(points.spawn(SETS))
+            jobs += [partial(_prediction, entry, alpha, *job) for job in sets]
     inner = max(1, entry["threads"] // len(jobs))
     total = len(jobs) * entry["iterations"]
+    label = f"GAMP at D = {entry['dimension']}"
     # One thread a run: the order of a library's sums may hang on its number of threads.
     with (
         threadpool_limits(1, "blas"),
         ThreadPoolExecutor(entry["threads"]) as pool,
-        Progress(total, "iterations", f"GAMP at D = {entry['dimension']}") as progress,
+        Progress(total, "iterations", label) as progress,
     ):
-        parts = list(pool.map(lambda job: job[0](entry, *job[1:], inner, progress.update), jobs))
+        parts = list(pool.map(lambda job: job(inner, progress.update), jobs))
     return joined([_predictions_averaged(pd.concat(parts, ignore_index=True))], entry)
 
 
 def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:
-    """True if what was `seen` (iterations, numbers) has stopped moving.
-
-    No number has moved by CONVERGED in WINDOW iterations; at the end of a run it is enough that the
-    mean of each over the last LONG iterations is that over the LONG before, as nearly.
-    """
+    """True if no number `seen` (iterations, numbers) has moved by CONVERGED in WINDOW iterations;
+    at the end of a run also if their means over the last LONG are as close to those before."""
     if len(seen) > WINDOW and np.ptp(seen[-WINDOW - 1 :], axis=0).max() < CONVERGED:
         return True
     if not at_the_end or len(seen) < 2 * LONG:
@@ -270,12 +264,7 @@ def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:
 
 
 def _run(
-    entry: dict,
-    alpha: float,
-    run: int,
-    stream: np.random.SeedSequence,
-    threads: int,
-    report: Callable[[int], None],
+    entry: dict, alpha: float, run: int, stream: np.random.SeedSequence, threads: int, report
 ) -> pd.DataFrame:
     generator = np.random.default_rng(stream)
     skip, noise, side = entry["skip"], entry["noise"], entry["side_information"]
@@ -291,7 +280,7 @@ def _run(
     damped = entry["regulariser"], entry["damping"], threads, activation
     found = [_figures(data.teacher, state.estimate, *given)]
     converged, seen = False, []
-    for _ in range(entry["iterations"]):
+    while not converged and len(found) <= entry["iterations"]:
         try:
             state = iterate(data, state, skip, *damped)
         except np.linalg.LinAlgError:
@@ -299,59 +288,47 @@ def _run(
         found.append(_figures(data.teacher, state.estimate, *given))
         seen.append([*overlaps(data.teacher, state.estimate)[1], *np.diag(state.covariance)])
         report(1)
-        if settled(np.array(seen), len(found) > entry["iterations"]):
-            converged = True
-            break
+        converged = settled(np.array(seen), len(found) > entry["iterations"])
     report(entry["iterations"] - len(found) + 1)
-    rows = [(name, x, figures[name]) for x, figures in enumerate(found) for name in figures]
-    return _rows(f"{alpha:g}", run, [*rows, ("converged", 0, float(converged))])
+    end = rows("converged", f"{alpha:g}", [0], converged, seed=run)
+    return pd.concat([_rows(FIGURES, alpha, run, found), end])
 
 
 def _figures(
     teacher: np.ndarray, estimate: np.ndarray, skip: float, normals: np.ndarray, activation: str
-) -> dict[str, float]:
+) -> np.ndarray:
     m, q = overlaps(teacher, estimate)
     # An estimate that is zero has no direction.
     cosines = np.divide(m, np.sqrt(q * (teacher**2).mean(axis=1)), out=np.zeros(2), where=q > 0)
-    found = {}
-    for k in range(2):
-        layer = k + 1
-        found |= {f"cosine {layer}": cosines[k], f"M{layer}{layer}": m[k], f"Q{layer}{layer}": q[k]}
-    return found | {"error plug-in": plug_in_error(teacher, estimate, skip, normals, activation)}
+    error = plug_in_error(teacher, estimate, skip, normals, activation)
+    return np.append(np.transpose([cosines, m, q]), error)
 
 
 def _prediction(
-    entry: dict,
-    alpha: float,
-    number: int,
-    stream: np.random.SeedSequence,
-    threads: int,
-    report: Callable[[int], None],
+    entry: dict, alpha: float, number: int, stream: np.random.SeedSequence, threads: int, report
 ) -> pd.DataFrame:
     normals = sobol_normals(entry["points"], np.random.default_rng(stream))
     if entry["init"] == "informed":
-        q = np.asarray(entry["overlaps"], dtype=float)
+        q = np.array(entry["overlaps"], float)
         state = Overlaps(q, q, 1 - q)
     else:
         state = Overlaps(np.zeros(2), np.ones(2), np.ones(2))
     given = entry["regulariser"], entry["noise"], entry["side_information"], threads
     activation = entry.get("activation", "softmax")
-    still = False
-    rows = []
-    for x in range(entry["iterations"] + 1):
-        if x and not still:
-            new = predict(state, alpha, entry["skip"], normals, *given, activation)
-            moved = max(np.abs(new.m - state.m).max(), np.abs(new.q - state.q).max())
-            state, still = new, moved < STILL
-        for k in range(2):
-            rows += [(f"SE M{k + 1}{k + 1}", x, state.m[k]), (f"SE Q{k + 1}{k + 1}", x, state.q[k])]
-        report(min(x, 1))
-    return _rows(f"{alpha:g}", number, rows)
+    found, moved = [np.transpose([state.m, state.q])], math.inf
+    for _ in range(entry["iterations"]):
+        if not moved < STILL:
+            state = predict(state, alpha, entry["skip"], normals, *given, activation)
+        found.append(np.transpose([state.m, state.q]))
+        moved = np.abs(found[-1] - found[-2]).max()
+        report(1)
+    return _rows(PREDICTED, alpha, number, found)
 
 
-def _rows(series: str, seed: int, rows: list[tuple[str, float, float]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=["quantity", "x", "y"]).astype({"x": float})
-    return frame.assign(series=series, seed=seed, y_err=np.nan)
+def _rows(names: tuple[str, ...], alpha: float, seed: int, found: list[np.ndarray]) -> pd.DataFrame:
+    """All `names` of an iteration, then those of the next; found: their values in each."""
+    x = np.repeat(range(len(found)), len(names))
+    return rows(np.tile(names, len(found)), f"{alpha:g}", x, np.ravel(found), seed=seed)
 
 
 def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
@@ -360,6 +337,6 @@ def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
     if not predicted.any():
         return frame
     sets = frame[predicted].groupby(["quantity", "series", "x"], sort=False)["y"]
-    means = sets.mean().reset_index().assign(seed=0)
-    means["y_err"] = (sets.std(ddof=1) / math.sqrt(SETS)).to_numpy()
+    means = sets.agg(y="mean", y_err="std").reset_index().assign(seed=0)
+    means["y_err"] /= math.sqrt(SETS)
     return pd.concat([frame[~predicted], means], ignore_index=True)

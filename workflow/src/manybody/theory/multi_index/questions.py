@@ -1,15 +1,15 @@
 """Short texts and their classes, as tokens: questions of TREC, sentences of docstrings.
 
 A line in the TREC label format is `COARSE:fine question`, such as `DESC:manner How did serfdom
-develop ?`, in latin-1. The coarse label, one of six, is the class. A sentence of a docstring has
-its package as class. Texts become sequences of one length: those too long are cut, those too short
-padded.
+develop ?`, in latin-1. Its class is the coarse label, one of six, that of a docstring's sentence
+the package. Texts become sequences of one length, cut or padded.
 """
 
 import re
 from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -45,11 +45,8 @@ class Tokens:
 
 
 def read(path: str | Path) -> Questions:
-    """The questions of a file in the label format; lines without anything are skipped.
-
-    Raises `Refusal` naming file, line and what was found: a label that is none of the six, a
-    line without a question, a file without any.
-    """
+    """The questions of a file in the label format; empty lines are skipped. Raises `Refusal` naming
+    file, line and what was found: a label that is none of the six, a line or file without any."""
     path = Path(path).expanduser()
     try:
         lines = path.read_text(encoding="latin-1").split("\n")
@@ -60,11 +57,11 @@ def read(path: str | Path) -> Questions:
             "questions",
         ) from error
     texts, labels = [], []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line:
             continue
-        label, _, text = line.strip().partition(" ")
-        coarse, colon, fine = label.partition(":")
+        label, _, text = line.partition(" ")
+        coarse, _, fine = label.partition(":")
         place = f"{path}, line {number}"
         if coarse not in CLASSES:
             raise Refusal(
@@ -72,9 +69,9 @@ def read(path: str | Path) -> Questions:
                 f"colon and a fine label; correct the line or take it out",
                 "questions",
             )
-        if not (colon and fine and text.strip()):
+        if not (fine and text):
             raise Refusal(
-                f"{place}: found {line.strip()!r}, expected `{coarse}:fine question`; correct the "
+                f"{place}: found {line!r}, expected `{coarse}:fine question`; correct the "
                 f"line or take it out",
                 "questions",
             )
@@ -86,13 +83,11 @@ def read(path: str | Path) -> Questions:
 
 
 def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Questions:
-    """`of_each` sentences from the docstrings of each of `packages`, which are the classes.
-
-    `packages` has the sha256 of each one's prose, or None (`sources.pydocs`). A sentence that two
-    packages share is none's. Raises `SourceError` for other prose, `Refusal` for too few.
-    """
-    found = {name: _sentences(name, packages[name]) for name in packages}
-    times = Counter(sentence for sentences in found.values() for sentence in sentences)
+    """`of_each` sentences, not shared, from the docstrings of each of `packages`, the classes, with
+    the sha256 of its prose, or None (`sources.pydocs`). Raises `SourceError` for other prose,
+    `Refusal` for too few."""
+    found = {name: _sentences(name, expected) for name, expected in packages.items()}
+    times = Counter(chain.from_iterable(found.values()))
     texts, labels = [], []
     for label, (name, sentences) in enumerate(found.items()):
         own = sorted(one for one in sentences if times[one] == 1)
@@ -108,9 +103,10 @@ def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Que
 
 
 def _sentences(package: str, expected: str | None) -> set[str]:
-    prose = pydocs.modules({package: expected})
-    pieces = (piece for paragraph in prose for piece in SENTENCE.split(paragraph))
-    return {piece for piece in pieces if len(piece.split()) >= LEAST_WORDS}
+    found = set()
+    for paragraph in pydocs.modules({package: expected}):
+        found.update(SENTENCE.split(paragraph))
+    return {piece for piece in found if len(piece.split()) >= LEAST_WORDS}
 
 
 def tokenise(
@@ -118,10 +114,10 @@ def tokenise(
 ) -> Tokens:
     """The questions as sequences of `length` tokens.
 
-    tokenizer: a `vocab.txt` of BERT, of which the uncased WordPiece is built, or a
-    `tokenizer.json`; either must know `[PAD]`, and adds the marks of start and end that it has.
-    Without one (None), the pipeline's byte-level BPE of `vocabulary` tokens is trained on the
-    lower-cased questions; its end-of-document marker ends a question, and is the padding too.
+    tokenizer: a `vocab.txt` of BERT, for the uncased WordPiece, or a `tokenizer.json`; either must
+    know `[PAD]`, and adds the marks of start and end that it has. Without one, the pipeline's
+    byte-level BPE of `vocabulary` tokens is trained on the lower-cased questions; its
+    end-of-document marker ends a question, and is the padding too.
 
     Raises `Refusal` naming the key where a file is no tokenizer, or |V| is out of reach.
     """

@@ -35,9 +35,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Averages:
-    """At one Q: gain G (2, 2); eigenvalue lambda (2,), of the layers whose overlap is 0 (not a
-    number for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of
-    the two plain estimates of G, which is 0 up to noise."""
+    """At one Q: gain G (2, 2); eigenvalue lambda (2,), not a number for layers whose overlap is not
+    0; log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of the two plain
+    estimates of G, which is 0 up to noise."""
 
     gain: np.ndarray
     eigenvalue: np.ndarray
@@ -72,8 +72,8 @@ def overlap_matrix(overlap: Sequence) -> np.ndarray:
 def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Averages:
     """Averages at Q (2, 2), or its diagonal (2,), over `normal` (n, 2, 2, 2) of `draws`.
 
-    Where Q is diagonal so is G, as the channel is even in each layer, and what is found off the
-    diagonal is left out. Raises `ValueError` for a Q that is not between 0 and I.
+    Where Q is diagonal so is G, as the channel is even in each layer. Raises `ValueError` for a Q
+    that is not between 0 and I.
     """
     Q = overlap_matrix(overlap)
     variance = np.eye(2) - Q + setting.regulariser * np.eye(2)
@@ -85,12 +85,12 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     )
     inverse = np.linalg.inv(variance)
     g, truth = inverse @ found.mean, inverse @ noise
-    product = g @ g.transpose(0, 2, 1)
+    product = g @ g.mT
     covariance = np.einsum("nktlt->nkl", found.covariance)
     # The means of both controls are 0: E E[(Z - omega)^2 | y] = 2 V, E E[f | y] f = E E[f | y]^2.
     second = 2 * inverse - inverse @ covariance @ inverse - product
-    cross = g @ truth.transpose(0, 2, 1)
-    tower = (cross + cross.transpose(0, 2, 1)) / 2 - product
+    cross = g @ truth.mT
+    tower = (cross + cross.mT) / 2 - product
 
     diagonal = Q[0, 1] == 0
     entries = [(0, 0), (1, 1)] if diagonal else [(0, 0), (1, 1), (0, 1)]
@@ -108,12 +108,7 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     if diagonal:
         for k in np.flatnonzero(np.diag(Q) == 0):
             eigenvalue[k] = _eigenvalue(k, noise, found, variance, zeros)
-    return Averages(
-        gain,
-        eigenvalue,
-        float(found.log_z.mean()),
-        second.mean(axis=0),
-    )
+    return Averages(gain, eigenvalue, float(found.log_z.mean()), second.mean(axis=0))
 
 
 def _eigenvalue(k, noise, found, variance, zeros) -> float:
@@ -153,11 +148,10 @@ def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
     others = squares.sum(axis=0) - squares
     inverse = np.linalg.pinv(others[:, :-1, :-1], rcond=1e-12, hermitian=True)
     coefficients = np.einsum("fij,fj->fi", inverse, others[:, :-1, -1])[:, 1:]
-    explained = [
-        (part[:, 1:-1] @ coefficient).sum()
-        for part, coefficient in zip(parts, coefficients, strict=True)
-    ]
-    return float((values.sum() - sum(explained)) / len(values))
+    explained = 0.0
+    for part, coefficient in zip(parts, coefficients, strict=True):
+        explained += (part[:, 1:-1] @ coefficient).sum()
+    return float((values.sum() - explained) / len(values))
 
 
 def root(matrix: np.ndarray) -> np.ndarray:
@@ -168,20 +162,19 @@ def root(matrix: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 
 
-def mean_error(values: Sequence, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def mean_error(values: Sequence) -> tuple[np.ndarray, np.ndarray]:
     """Mean over independent scramblings, and its standard error (not a number for one)."""
     values = np.asarray(values, dtype=float)
-    count = values.shape[axis]
-    if count < 2:
-        return values.mean(axis=axis), np.full_like(values.mean(axis=axis), np.nan)
+    if len(values) < 2:
+        return values[0], np.full_like(values[0], np.nan)
     with np.errstate(invalid="ignore"):  # of infinite values
-        return values.mean(axis=axis), values.std(axis=axis, ddof=1) / np.sqrt(count)
+        return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 # --- Errors of prediction -------------------------------------------------------------------------
 #
 # At overlaps near 1 nearly all of an error comes from the few samples whose last index changes its
-# sign, so that it takes many of them: 2^19 are needed for 1 %, and cost little time.
+# sign: 2^19 are needed for 1 %, and cost little time.
 
 
 def prediction_errors(
@@ -190,16 +183,16 @@ def prediction_errors(
     """Plug-in and posterior-mean error at Q, squares summed over the four entries of y.
 
     Plug-in: E |g(Z) - g(omega)|^2, of a student that takes its mean omega ~ N(0, Q) for
-    Z ~ N(omega, I - Q). Posterior mean: E |y - E[y | omega]|^2, the least error there is, by half
-    the squared difference of two y of the same omega. y is without noise: the setting's regulariser
-    does not enter. normal: of `draws`, with two Z - omega.
+    Z ~ N(omega, I - Q), without the regulariser. Posterior mean: E |y - E[y | omega]|^2, the least
+    error there is, by half the squared difference of two y of the same omega. normal: of `draws`,
+    with two Z - omega.
     """
     Q = overlap_matrix(overlap)
     omega, noise = root(Q) @ normal[:, 0], root(np.eye(2) - Q)
     indices = [omega, *(omega + noise @ normal[:, part] for part in (1, 2))]
+    kind = setting.activation
     student, first, second = (
-        channel.outputs(channel.index(z, setting.skip, setting.activation), setting.activation)
-        for z in indices
+        channel.outputs(channel.index(z, setting.skip, kind), kind) for z in indices
     )
     pairs = [(first, student), (second, student), (first, second)]
     plug_in, other, apart = (float(((y - found) ** 2).sum()) for y, found in pairs)

@@ -6,14 +6,14 @@ and y = softmax(h h^T) (docs/science/multi-index.md, section 1). The student min
     sum |y - yhat|_F^2 / D + weight_decay / (2 D) |W|^2
 
 by a few updates in a row on the same batch (figure 2 right of the paper). y depends on X through
-four numbers only, so nothing is differentiated by a library: a sample's gradient needs only its own
-indices, and its two tokens are read once an update, while they are in the nearest cache. An epoch
-is a pass over all samples, in a new order.
+four numbers only: a sample's gradient needs its own indices alone, and its two tokens are read once
+an update, while they are in the nearest cache. An epoch is a pass over all samples, in a new order.
 """
 
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,8 @@ FINE = 5  # epochs at the start in which weights are looked at after every batch
 
 def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
     """|w_l . w*_l| / (|w_l| |w*_l|) of each layer; weights and teacher (2, D)."""
-    weights, teacher = (
-        rows / np.abs(rows).max(axis=-1, keepdims=True) for rows in (weights, teacher)
-    )
+    weights = weights / np.abs(weights).max(axis=-1, keepdims=True)
+    teacher = teacher / np.abs(teacher).max(axis=-1, keepdims=True)
     norms = np.sqrt((weights**2).sum(axis=-1) * (teacher**2).sum(axis=-1))
     return np.abs((weights * teacher).sum(axis=-1)) / norms
 
@@ -53,17 +52,17 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     label = f"SGD at D = {entry['dimension']}"
     total = entry["runs"] * entry["epochs"]
     with ThreadPoolExecutor(entry["threads"]) as pool, Progress(total, "epochs", label) as progress:
-        jobs = enumerate(streams)
-        parts = list(pool.map(lambda job: _run(entry, shared, *job, progress.update), jobs))
+        run = partial(_run, entry, shared, progress.update)
+        parts = list(pool.map(run, range(len(streams)), streams))
     return joined([found for part in parts for found in part], entry)
 
 
 def _run(
     entry: dict,
     shared: np.random.SeedSequence,
+    report: Callable[..., None],
     run: int,
     stream: np.random.SeedSequence,
-    report: Callable[..., None],
 ) -> list[pd.DataFrame]:
     size, skip = entry["dimension"], float(entry["skip"])
     count, batch = round(entry["alpha"] * size), entry["batch"]
@@ -77,21 +76,19 @@ def _run(
     outputs(np.einsum("ki,nti->nkt", teacher, tokens) / math.sqrt(size), skip, targets)
 
     decay, rate = entry["weight_decay"] / size, float(entry["learning_rate"])
-    batches = -(-count // batch)
     epochs, found, losses = [0.0], [cosines(weights, teacher)], []
     for epoch in range(entry["epochs"]):
-        order = generator.permutation(count)
+        batches = np.array_split(generator.permutation(count), range(batch, count, batch))
         loss = 0.0
-        for number in range(batches):
-            some = order[number * batch : (number + 1) * batch]
+        for number, some in enumerate(batches, 1):
             loss += visit(weights, tokens, targets, some, entry["repeats"], rate, decay, skip)
             if not np.isfinite(weights).all():
                 raise ValueError(
                     f"learning_rate: found {entry['learning_rate']:g}, with which the weights of "
                     f"run {run} overflow in epoch {epoch + 1}; expected a smaller one"
                 )
-            if epoch < FINE or number == batches - 1:
-                epochs.append(epoch + (number + 1) / batches)
+            if epoch < FINE or number == len(batches):
+                epochs.append(epoch + number / len(batches))
                 found.append(cosines(weights, teacher))
         losses.append(loss / count)
         report(1, loss=losses[-1])
@@ -99,7 +96,7 @@ def _run(
     return [
         rows("cosine 1", "", epochs, first, seed=run),
         rows("cosine 2", "", epochs, second, seed=run),
-        rows("loss", "train", np.arange(1, len(losses) + 1), losses, seed=run),
+        rows("loss", "train", range(1, len(losses) + 1), losses, seed=run),
     ]
 
 
@@ -108,11 +105,10 @@ def _run(
 
 @njit(nogil=True, cache=True)
 def visit(weights, tokens, targets, rows, repeats, rate, decay, skip):
-    """`repeats` updates of `weights` on the samples `rows`; the loss before each sample's first.
+    """`repeats` updates of `weights` on the samples `rows`; sum |y - yhat|_F^2 before the first.
 
-    weights (2, D), moved: one row a layer; tokens (n, 2, D); targets (n, 2), y12 and y21; rows,
-    numbers of samples. An update is w -= rate (gradient + decay w), with the gradient of
-    sum |y - yhat|_F^2 / D over the samples. Returns the sum of |y - yhat|_F^2 over them.
+    weights (2, D), moved: one row a layer; tokens (n, 2, D); targets (n, 2), y12 and y21. An update
+    is w -= rate (gradient + decay w), with the gradient of sum |y - yhat|_F^2 / D over the samples.
     """
     size = weights.shape[1]
     gradient = np.empty_like(weights)

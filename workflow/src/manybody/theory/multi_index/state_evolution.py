@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
 from manybody.io.tables import joined, rows
+from manybody.theory.multi_index import table
 from manybody.theory.multi_index.samples import (
     Setting,
     averages,
@@ -32,18 +33,7 @@ from manybody.theory.multi_index.samples import (
     mean_error,
     prediction_errors,
 )
-from manybody.theory.multi_index.table import (
-    BOTH,
-    SINGLE_LAYER,
-    Curve,
-    Weak,
-    both,
-    onset,
-    onset_guess,
-    read,
-    single_layer,
-    weak_recovery,
-)
+from manybody.theory.multi_index.table import Curve, Weak
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +80,8 @@ def fixed_point(
     differences are taken again, and where that does not help a step is the iteration's, or LONGEST
     down below NONE.
 
-    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2.
-    fixed_layer: a layer that keeps its overlap; 1 - Q is held at FULL. jacobian: dF / dlogit Q to
-    begin with, else by differences.
+    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2, and is held
+    at 1 - Q = FULL. `fixed_layer` keeps its overlap; jacobian: dF / dlogit Q to begin with.
     """
     Q = np.minimum(np.array(initial, dtype=float), 1 - FULL)
     top = logit(1 - FULL)
@@ -158,7 +147,7 @@ def informed(
     """The fixed points above all others at rising `alphas`: from side information of `strength`,
     Q = s / (1 + s) for both layers, which is taken away for the iteration. That of one alpha is
     above that of a smaller one, as G grows with Q, and so is the next start."""
-    found: list[Fixed] = []
+    found = []
     initial, jacobian = np.full(2, strength / (1 + strength)), None
     for alpha in reversed(alphas):
         found.append(fixed_point(alpha, initial, setting, normal, jacobian=jacobian))
@@ -186,26 +175,24 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     Where one of the `identities` does not hold at random full Q, which says that averages are
     wrong, the document has a sentence on it under `broken`, and it is logged.
     """
+    setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
     with threadpool_limits(1):
-        setting = Setting(
-            entry["skip"], entry["activation"], entry["regulariser"], entry["threads"]
-        )
         streams = np.random.SeedSequence(entry["seed"]).spawn(3)
         normals = [draws(entry["points"], seed) for seed in streams[0].spawn(entry["scrambles"])]
         alphas = np.array(sorted(entry["alphas"]))
         # Of a table, each about as long as an alpha from above.
-        places = len(SINGLE_LAYER) + len(BOTH)
+        places = len(table.SINGLE_LAYER) + len(table.BOTH)
         steps = len(normals) * places + len(alphas) + 3
         with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
-            weak = weak_recovery(setting)
-            rough = onset_guess(setting, normals[0][:512], weak.first)
+            weak = table.weak_recovery(setting)
+            rough = table.onset_guess(setting, normals[0][:512], weak.first)
             curves = []
             for normal in normals:
-                single = single_layer(
-                    SINGLE_LAYER, setting, normal, weak.alpha, alphas[-1], weak.first
-                )
-                start = onset(setting, normal, rough, weak)
-                curves.append((single, both(BOTH, setting, normal, start, alphas[-1], weak)))
+                given = table.SINGLE_LAYER, setting, normal, weak.alpha, alphas[-1], weak.first
+                single = table.single_layer(*given)
+                start = table.onset(setting, normal, rough, weak)
+                pair = table.both(table.BOTH, setting, normal, start, alphas[-1], weak)
+                curves.append((single, pair))
                 progress.update(places)
             later = mean_error([pair.alphas[0] for _, pair in curves])
             parts = [
@@ -249,13 +236,10 @@ def read_curves(
     single: Curve, pair: Curve, alphas: np.ndarray, weak: Weak, regular: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Overlaps (m, 2) from near 0, those of the layer that is learned first alone (m, 2), and
-    whether the former are found (m,).
-
-    Overlaps are 1 from PERFECT on where there is no regulariser; beyond the end of a curve they are
-    those of the end, not found.
-    """
-    first = read(single, weak.first, alphas).overlaps
-    overlaps = read(pair, 1 - weak.first, alphas).overlaps
+    whether the former are found (m,): beyond the end of a curve they are its end's, not found.
+    Without a regulariser they are 1 from PERFECT on."""
+    first = table.read(single, weak.first, alphas).overlaps
+    overlaps = table.read(pair, 1 - weak.first, alphas).overlaps
     below, zero = alphas <= pair.alphas[0], alphas <= weak.alpha
     overlaps[below] = first[below]
     overlaps[zero], first[zero] = 0.0, 0.0
@@ -277,11 +261,9 @@ def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[pd.
                 mean_error(list(pool.map(partial(prediction_errors, Q, setting), normals)))
                 for Q in mean_error(overlaps)[0]
             ]
-            values, errors = np.moveaxis(found, 1, 0)  # (alphas, 2) each
-            parts += [
-                rows(name, series, alphas, values[:, k], errors[:, k])
-                for k, name in enumerate(("error plug-in", "error posterior mean"))
-            ]
+            plug_in, posterior = np.transpose(found)  # (values and errors, alphas) each
+            parts.append(rows("error plug-in", series, alphas, *plug_in))
+            parts.append(rows("error posterior mean", series, alphas, *posterior))
     return parts
 
 

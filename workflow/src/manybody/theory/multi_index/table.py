@@ -13,7 +13,6 @@ above T (T + 1) = 6.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -24,7 +23,7 @@ from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.samples import Setting, averages, growth_values
 
 # Places of the curves. The eigenvalue at 0 and G beside it are two estimates: the first places are
-# close, so that what lies between them is read off the second, as an iteration does.
+# close, so that what lies between is read off the second, as an iteration does.
 SINGLE_LAYER = (
     0.002, 0.008, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7,
     0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
@@ -62,11 +61,9 @@ class Weak:
 
 
 def weak_recovery(setting: Setting) -> Weak:
-    """Growths at Q = 0 by the trapezoid rule over x, with no noise.
-
-    x is summed over a quarter of its plane (a sign, and the tokens' exchange), on a lattice in
-    asinh of its sum and difference, whose density is narrow as c where the tokens agree.
-    """
+    """Growths at Q = 0 by the trapezoid rule over x, with no noise: a quarter of its plane (a sign,
+    and the tokens' exchange), on a lattice in asinh of its sum and difference, whose density is
+    narrow as c where the tokens agree."""
     c, variance = setting.skip, 1 + setting.regulariser
     if setting.activation == "softmax":
         scales, reach = (1 + c, min(1, c)), (7 * (2 + c), 7 * (1 + c))
@@ -79,19 +76,12 @@ def weak_recovery(setting: Setting) -> Weak:
         places.append(scale * np.sinh(t))
         weights.append(2 * STEP * scale * np.cosh(t) * np.where(t == 0, 0.5, 1))
     x = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2) @ channel.ROTATION
-    found = channel.posterior(
-        x,
-        np.zeros((len(x), 2, 2)),
-        variance * np.eye(2),
-        c,
-        setting.activation,
-        threads=setting.threads,
-    )
+    omega, kind = np.zeros((len(x), 2, 2)), setting.activation
+    found = channel.posterior(x, omega, variance * np.eye(2), c, kind, threads=setting.threads)
     density = np.exp(found.log_z) * np.outer(*weights).ravel()
-    mass = density.sum()
-    guesses = [growth_values(found, k, variance) for k in range(2)]
-    eigenvalue = [((g**2).sum(axis=(1, 2)) * density).sum() / mass / variance**2 for g in guesses]
-    return Weak(np.array(eigenvalue))
+    squares = np.array([growth_values(found, k, variance) ** 2 for k in range(2)])
+    growths = (squares.sum(axis=(2, 3)) * density).sum(axis=1)
+    return Weak(growths / density.sum() / variance**2)
 
 
 def onset_guess(setting: Setting, normal: np.ndarray, first: int = 1) -> float:
@@ -111,8 +101,7 @@ def _overlaps(own: float, other: float, first: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Curve:
-    """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
-    (m, 2) and alpha (m,)."""
+    """Fixed points of one scrambling in their order: overlaps (m, 2) and alpha (m,)."""
 
     overlaps: np.ndarray
     alphas: np.ndarray
@@ -136,26 +125,25 @@ def single_layer(
         found.append((Q, q / (1 - q) / averages(Q, setting, normal).gain[first, first]))
         if not waiting and found[-1][1] < top and (1 - q) / 2 > LEAST:
             waiting = [(1 + q) / 2]
-    return Curve(*(np.array(part) for part in zip(*found, strict=True)))
+    return Curve(*map(np.array, zip(*found, strict=True)))
 
 
 def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float, np.ndarray]:
     """Root w of the first of the numbers (k,) of `function(w)`, and all of them there, linear
     between the last two places, which are close."""
-    places, values = [guess], [np.asarray(function(guess), dtype=float)]
+    place, values, rises = guess, np.array(function(guess)), None
     for _ in range(ROOT_STEPS):
-        step = float(np.clip(-values[-1][0] / slope, -1.5, 1.5))
-        if len(places) > 1 and abs(values[-1][0]) < SOLVED:
-            rise = (values[-1] - values[-2]) / (places[-1] - places[-2])
-            return places[-1] + step, values[-1] + step * rise
-        step = math.copysign(max(abs(step), 1e-3), step)
-        places.append(places[-1] + step)
-        values.append(np.asarray(function(places[-1]), dtype=float))
-        found = (values[-1][0] - values[-2][0]) / (places[-1] - places[-2])
-        slope = found if FLATTEST < found < STEEPEST else slope
+        step = float(np.clip(-values[0] / slope, -1.5, 1.5))
+        if rises is not None and abs(values[0]) < SOLVED:
+            return place + step, values + step * rises
+        before, last = place, values
+        place += math.copysign(max(abs(step), 1e-3), step)
+        values = np.array(function(place))
+        rises = (values - last) / (place - before)
+        slope = rises[0] if FLATTEST < rises[0] < STEEPEST else slope
     raise RuntimeError(
-        f"no root found from {guess:.4g}: at {places[-1]:.4g} the difference of two log alphas is "
-        f"still {values[-1][0]:.2g}; take more points"
+        f"no root found from {guess:.4g}: at {place:.4g} the difference of two log alphas is "
+        f"still {values[0]:.2g}; take more points"
     )
 
 
@@ -164,9 +152,8 @@ class Noise:
     """Errors of samples at Q = 0, where eigenvalues are known (`weak_recovery`): log alpha of
     the layer that is learned first, and log lambda of the other, exact less sampled.
 
-    Close to 0 what is sampled at Q is off by as much, so that it is added there, and less and less
-    up to overlaps of FADED: the thresholds of two layers that start close to each other differ by
-    less than the noise of either.
+    They are added close to 0, and less and less up to overlaps of FADED: thresholds of two layers
+    that start close to each other differ by less than the noise of either.
     """
 
     alpha: float
@@ -186,8 +173,8 @@ def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
 
 
 def onset(setting: Setting, normal: np.ndarray, guess: float, weak: Weak) -> tuple[float, float]:
-    """The start of the layer that is learned second on the curve of the first alone: the overlap of
-    the first and alpha, of alpha lambda = 1 (self-consistent). guess: of the overlap."""
+    """The overlap of the first layer, near `guess`, and alpha where the other one starts on the
+    curve of the first alone: alpha lambda = 1 (self-consistent)."""
     first = weak.first
     noise = noise_at_zero(setting, normal, weak) if guess < FADED else Noise(0.0, 0.0)
 
@@ -216,17 +203,16 @@ def both(
     weak: Weak,
 ) -> Curve:
     """Both layers, by the overlap of the one that is learned second, from the `onset_point` of
-    `onset` at 0 on. Beyond `places` 1 - Q is divided by 1.5 until alpha is above `top`, as it comes
-    to be where V has a regulariser."""
+    `onset` on. With a regulariser 1 - Q is divided by 1.5 beyond `places`, until alpha is above
+    `top`."""
     own, alpha = onset_point
     first, second = weak.first, 1 - weak.first
     noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)
     found = [(_overlaps(own, 0, first), alpha)]
     waiting = list(places)
-    last, slope = (0.0, logit(own)), 0.0
+    place, w, slope = 0.0, logit(own), 0.0
     while waiting:
         q = waiting.pop(0)
-        there = -math.log1p(-q)
 
         def ask(w: float, q=q) -> list[float]:
             p = float(expit(w))
@@ -236,24 +222,22 @@ def both(
             other = logit(q) - math.log(here.gain[second, second]) - share * noise.eigenvalue
             return [alpha - other, alpha]
 
-        w, (_, alpha) = solve(ask, last[1] + slope * (there - last[0]))
+        before, step = w, -math.log1p(-q) - place
+        w, (_, alpha) = solve(ask, w + slope * step)
         found.append((_overlaps(expit(w), q, first), math.exp(alpha)))
-        slope, last = (w - last[1]) / (there - last[0]), (there, w)
-        more = setting.regulariser > 0 and found[-1][1] < top and 1 - q > 1e-3
-        if not waiting and more:
+        slope, place = (w - before) / step, -math.log1p(-q)
+        if not waiting and setting.regulariser > 0 and math.exp(alpha) < top and 1 - q > 1e-3:
             waiting = [1 - (1 - q) / 1.5]
-    return Curve(*(np.array(part) for part in zip(*found, strict=True)))
+    return Curve(*map(np.array, zip(*found, strict=True)))
 
 
 def read(curve: Curve, layer: int, alphas: Sequence[float]) -> Curve:
-    """The curve at `alphas`, its `layer` (0, 1) the one that rises along it; not a number beyond.
-
-    Where alpha is not monotone along the curve it is read where state evolution from below stops.
-    """
+    """The curve, along which `layer` (0, 1) rises, at `alphas`; not a number beyond. Where alpha
+    falls along it, it is read where state evolution from below stops."""
     t = -np.log1p(-curve.overlaps)  # 0 at 0, and as the logit close to 1
     place = t[:, layer]
-    fine = np.unique(np.concatenate([np.linspace(a, b, 65) for a, b in pairwise(place)]))
+    fine = np.unique(np.linspace(place[:-1], place[1:], 65))
     reached = np.maximum.accumulate(PchipInterpolator(place, np.log(curve.alphas))(fine))
-    keep = np.concatenate([[True], np.diff(reached) > 0])
+    keep = np.diff(reached, prepend=-np.inf) > 0
     at = np.interp(np.log(alphas), reached[keep], fine[keep], left=math.nan, right=math.nan)
     return Curve(-np.expm1(-PchipInterpolator(place, t)(at)), np.asarray(alphas))

@@ -31,11 +31,8 @@ def second_layer(
 ) -> np.ndarray:
     """The self-consistent threshold of the layer that is learned second, from a scrambling of
     `points` samples by each of `streams`: (scramblings, 2), Q of the first layer there and alpha.
-
-    Their number is given: to stop where the error of a few happens to be small would leave errors
-    that are too small.
-    """
-    found: list[tuple[float, float]] = []
+    To stop where the error of a few happens to be small would leave errors too small."""
+    found = []
     for stream in streams:
         normal = draws(points, stream)
         guess = found[-1][0] if found else onset_guess(setting, normal[:512], weak.first)
@@ -74,9 +71,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `alpha_2`: exact;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples.
     """
-    parts: list[pd.DataFrame] = []
-    onsets: list[np.ndarray] = []  # alpha of each scrambling
-    layers: list[int] = []
+    parts, onsets = [], {1: {}, 2: {}}  # alphas of the scramblings, of each layer and c
     skips = sorted(entry["skips"])
     with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
         for skip in skips:
@@ -87,31 +82,19 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             (own,) = np.random.SeedSequence(entry["seed"]).spawn(1)
             found = second_layer(setting, entry["points"], own.spawn(entry["scrambles"]), weak)
             (_, alpha), (_, error) = mean_error(found)
-            onsets.append(found[:, 1])
-            layers.append(2 - weak.first)
-            name = f"alpha_{layers[-1]}"
-            converged = float(error < entry["tolerance_1"] * alpha)
+            onsets[2 - weak.first][skip] = found[:, 1]
+            name = f"alpha_{2 - weak.first}"
             parts += [
                 rows(f"alpha_{weak.first + 1}", "exact", [skip], weak.alpha),
                 rows(name, "self-consistent", [skip], alpha, error),
                 rows(name, "literal", [skip], LITERAL),
-                rows("converged", name, [skip], converged),
+                rows("converged", name, [skip], error < entry["tolerance_1"] * alpha),
             ]
             progress.update(1, c=skip, **{name: alpha})
-    return joined([*parts, *_differences(skips, onsets, layers)], entry)
-
-
-def _differences(
-    skips: Sequence[float], onsets: Sequence[np.ndarray], layers: Sequence[int]
-) -> list[pd.DataFrame]:
-    """The self-consistent threshold less that of the same layer at the c closest to 1, scrambling
-    by scrambling, whose common noise drops out."""
-    parts = []
-    for layer in sorted(set(layers)):
-        same = [k for k, found in enumerate(layers) if found == layer]
-        middle = min(same, key=lambda k: abs(math.log(skips[k])))
-        for k in same:
-            pair = mean_error(onsets[k] - onsets[middle])
-            of = f"alpha_{layer} difference", f"c = {skips[middle]:g}"
-            parts.append(rows(*of, [skips[k]], *pair))
-    return parts
+    # Of the same layer, scrambling by scrambling, whose common noise drops out.
+    for layer, found in onsets.items():
+        middle = min(found, key=lambda skip: abs(math.log(skip)), default=None)
+        for skip, alphas in found.items():
+            of = f"alpha_{layer} difference", f"c = {middle:g}"
+            parts.append(rows(*of, [skip], *mean_error(alphas - found[middle])))
+    return joined(parts, entry)

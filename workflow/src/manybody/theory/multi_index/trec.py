@@ -15,13 +15,14 @@ epochs S_1 is 0.96 from the first step on, and S_2 creeps up from 0.5. The publi
 do turn so fast, want a start of some 1e-4, and for the late second layer, whose gradient is as
 small as W, an epsilon of 1e-6.
 
-AdamW acts on each entry alone, so embeddings of tokens that no question holds never enter a number
-here: they are left out, and the others are what they would be among all |V|.
+AdamW acts on each entry alone, so embeddings of tokens that no question holds are left out: the
+others are what they would be among all |V|.
 """
 
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -44,20 +45,12 @@ AdamW = without_compiler(torch.optim.AdamW)
 
 
 class Classifier:
-    """Embeddings (rows, width), W (hidden, width) and bias of each layer, and the readout.
-
-    Drawn from `generator`: embeddings N(0, 1); W from N(0, init_scale^2), biases 0; the readout
-    uniform in +- 1/sqrt(width). The first two and the last are torch's own starts.
-    """
+    """Drawn from the numpy `generator`: embeddings (rows, width), N(0, 1); of each layer W (hidden,
+    width), N(0, init_scale^2), and a bias, 0; the readout, uniform in +- 1/sqrt(width). All but W
+    start as in torch."""
 
     def __init__(
-        self,
-        generator: np.random.Generator,
-        rows: int,
-        width: int,
-        hidden: int,
-        init_scale: float,
-        classes: int,
+        self, generator, rows: int, width: int, hidden: int, init_scale: float, classes: int
     ):
         def normal(*shape: int) -> torch.Tensor:
             return torch.from_numpy(generator.standard_normal(shape, np.float32))
@@ -128,14 +121,13 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     label = f"classifier, {entry['runs']} runs"
     per_epoch = math.ceil((count - held_out) / entry["batch"])
     steps = entry["epochs"] * per_epoch
-    with Progress(entry["runs"] * steps, "steps", label) as progress:
-
-        def run(job: tuple[int, np.random.SeedSequence]) -> list[pd.DataFrame]:
-            torch.set_num_threads(1)  # holds for the calling thread
-            return _run(entry, questions, tokens, held_out, per_epoch, *job, progress.update)
-
-        with torch_threads(1), ThreadPoolExecutor(entry["threads"]) as pool:
-            parts = list(pool.map(run, enumerate(streams)))
+    with (
+        Progress(entry["runs"] * steps, "steps", label) as progress,
+        torch_threads(1),
+        ThreadPoolExecutor(entry["threads"]) as pool,
+    ):
+        run = partial(_run, entry, questions, tokens, held_out, per_epoch, progress.update)
+        parts = list(pool.map(run, range(len(streams)), streams))
     frame, made = joined([found for part in parts for found in part], entry)
     return frame, made | {
         "questions": {"all": count, "held out": held_out},
@@ -151,10 +143,11 @@ def _run(
     tokens: Tokens,
     held_out: int,
     per_epoch: int,
+    report: Callable[..., None],
     number: int,
     stream: np.random.SeedSequence,
-    report: Callable[..., None],
 ) -> list[pd.DataFrame]:
+    torch.set_num_threads(1)  # of the calling thread
     generator = np.random.default_rng(stream)
     used, ids = np.unique(tokens.ids, return_inverse=True)
     ids = torch.from_numpy(ids.reshape(tokens.ids.shape))
@@ -184,28 +177,24 @@ def _run(
             loss = model.gradients(ids[chosen], labels[chosen])
             if not math.isfinite(loss):
                 raise ValueError(
-                    f"learning_rate: found {entry['learning_rate']:g}, with which the loss of run "
-                    f"{number} is {loss} at step {step}; expected a smaller one"
+                    f"learning_rate: found {rate:g}, with which the loss of run {number} is {loss} "
+                    f"at step {step}; expected a smaller one"
                 )
             optimizer.step()
             step += 1
             look(step)
         report(per_epoch, loss=measured[-1][1], accuracy=measured[-1][3])
     steps, losses, loss_errors, accuracies, accuracy_errors = np.transpose(measured)
-    similarities = [similarity(torch.stack(layer).numpy()) for layer in zip(*grams, strict=True)]
-    return [
-        *(
-            rows(f"similarity {k}", "", looks, S, seed=number)
-            for k, S in enumerate(similarities, 1)
-        ),
-        rows("loss", "", steps, losses, loss_errors, number),
-        rows("accuracy", "", steps, accuracies, accuracy_errors, number),
-    ]
+    parts = []
+    for k, layer in enumerate(zip(*grams, strict=True), 1):
+        S = similarity(torch.stack(layer).numpy())
+        parts.append(rows(f"similarity {k}", "", looks, S, seed=number))
+    parts.append(rows("loss", "", steps, losses, loss_errors, number))
+    parts.append(rows("accuracy", "", steps, accuracies, accuracy_errors, number))
+    return parts
 
 
-def evaluate(
-    model: Classifier, ids: torch.Tensor, labels: torch.Tensor
-) -> tuple[float, float, float, float]:
+def evaluate(model: Classifier, ids: torch.Tensor, labels: torch.Tensor) -> tuple[float, ...]:
     """Loss (nats) and accuracy on questions ids (n, length), each with its standard error."""
     losses, hits = [], []
     with torch.no_grad():
