@@ -2,8 +2,7 @@
 
 A site is visited for many chains one after the other, so that its table stays in the cache, and its
 logits are summed anew at every visit: one row of the table for each group of sites, by the colours
-that the group has. No logits are kept of a chain, so that nothing drifts, and a visit costs the
-same whether the colour changes or not.
+that the group has. So nothing drifts, and a visit costs the same whether the colour changes or not.
 """
 
 import numpy as np

@@ -27,12 +27,10 @@ def asked(walk, ahead):
     number of their next `ahead` steps (n ahead,); the last step stands for those beyond it."""
     last = walk.visits.shape[1]
     waiting = np.flatnonzero(~walk.ready & (walk.step < last))
-    count = len(waiting) * ahead
-    chains, positions, current = (
-        np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
-    )  # fmt: skip
-    numbers = np.empty(count)
-    for m in range(count):
+    chains = np.empty(len(waiting) * ahead, np.int64)
+    positions, current = np.empty_like(chains), np.empty_like(chains)
+    numbers = np.empty(len(chains))
+    for m in range(len(chains)):
         c = waiting[m // ahead]
         t = min(walk.step[c] + m % ahead, last - 1)
         i = walk.visits[c, t]

@@ -4,8 +4,7 @@ On a CPU, under the raw energy, two layers have a closed form (`two_layers`), an
 last square is free (`three_layers`). Every other depth, the norm energy, and all on a GPU follow
 what a token changes layer by layer (`any_depth`; in compiled loops `deep_loops`), unless it is less
 work to make all masked copies anew (`copies`). The norm energy has no closed form, since each of
-its L terms is the log of a sum of |V| exponentials: it costs L |V| d multiplications more for each
-proposal.
+its L terms is the log of a sum of |V| exponentials: a proposal costs L |V| d multiplications more.
 """
 
 from copy import deepcopy

@@ -34,8 +34,8 @@ from manybody.sampling.factored.copies import Parameters, all_copies
 class DeepChains:
     """C chains under either energy; see `backends.Chains`.
 
-    What is kept for the current states is double, so that no error builds up. The logits, and for
-    up to two layers what a proposal changes, are computed in the model's own precision.
+    The current states are double, so that no error builds up. The logits, and for up to two layers
+    what a proposal changes, are computed in the model's own precision.
     """
 
     ahead = 4  # P(more proposals in a row equal the current token) is about 1/16
@@ -107,20 +107,19 @@ class DeepChains:
         along, across = self.first.change(tokens, positions, old, proposals)
         features = along[-1]
         changes = []
-        pending: list[list[Tensor]] = [[] for _ in range(last)]
-        for layer, square in enumerate(self.squares, start=1):
-            factor = self.first.factors[layer - 1][positions]
-            m = layer - 1
+        pending = [[] for _ in range(last)]  # of each square, what those below send it
+        for m, square in enumerate(self.squares):
+            factor = self.first.factors[m][positions]
             delta = torch.addcmul(along[m][:, None], factor[..., None], across[m][:, :, None])
             clear(delta, positions)
-            vectors = (along[m], across[m], factor) if layer == 1 else None
-            if layer > 1:
-                read = sum(pending[layer][1:], pending[layer][0])
-                delta = delta + parameters.mixing[layer] @ read
+            vectors = (along[m], across[m], factor) if m == 0 else None
+            if m:
+                first, *more = pending[m + 1]
+                delta = delta + parameters.mixing[m + 1] @ sum(more, first)
             read, rise = square.change(self.states[m][chains], delta, positions, vectors)
             changes.append(delta)
             features = features + rise
-            for target, part in zip(square.targets, [] if read is None else read, strict=True):
+            for target, part in zip(square.targets, read, strict=True):
                 pending[target].append(part)
         return changes, self.features[chains] + features
 
@@ -141,9 +140,7 @@ class _FirstSquare:
 
     def __init__(self, parameters: Parameters):
         self.parameters, self.sent = parameters, parameters.value_rows(0)
-        self.ways, self.pairs = ways(parameters), None
-        # factor^m_jk, indexed [i, j, k]
-        self.factors = [-way[..., : parameters.length].mT for way in self.ways[:-1]]
+        (self.ways, self.factors), self.pairs = ways(parameters), None
         if footprint.has_pairs(parameters):
             # Row by row: all |V|^3 products at once would outgrow the table.
             sizes = parameters.layers - 1, *self.sent.shape, parameters.rank
@@ -181,29 +178,30 @@ def clear(values: Tensor, copies: Tensor) -> Tensor:
     return values
 
 
-def ways(parameters: Parameters) -> list[Tensor]:
+def ways(parameters: Parameters) -> tuple[list[Tensor], list[Tensor]]:
     """The weights of `along` for a token at i, (L, L, L + 2) indexed [i, k, .], of each layer above
     the first: of G * G_j, 2 sum_q A^m_kq A1_qi A1_qj = -factor_jk; of G^2; of the token's own row.
+    And factor^m_jk (L, L, L), indexed [i, j, k], of those but the last.
 
     Of the last layer copy k reads position k alone: its weight of G * G_k, to which factor_kk
     comes, is 0, and so are all of copy i.
     """
-    found, first = [], parameters.mixing[0]
+    found, factors, first = [], [], parameters.mixing[0]
     for mixing in parameters.mixing[1:]:
         pairs = 2.0 * torch.einsum("kq,qi,qj->ikj", mixing, first, first)
         own = torch.stack([(mixing @ first.square()).T, mixing.T], 2)
         found.append(torch.cat([pairs, own], 2))
+        factors.append(-pairs.mT)
     found[-1].diagonal(dim1=1, dim2=2).zero_()
     found[-1].diagonal(dim1=0, dim2=1).zero_()
-    return found
+    return found, factors[:-1]
 
 
 def table(parameters: Parameters, layer: int, target: int) -> Tensor:
     """beta (d, d, d) from `layer` to `target`, indexed [x, y, result]; |V| d^2 (d + 1) / 2 MAC."""
     left, right = parameters.left[layer], parameters.right[target]
-    rank = left.shape[1]
-    beta = left.new_empty(rank, rank, rank)
-    for x in range(rank):
+    beta = left.new_empty(3 * [parameters.rank])
+    for x in range(parameters.rank):
         row = (left[:, x:] * left[:, x : x + 1]).T @ right
         beta[x, x:] = row
         beta[x:, x] = row
@@ -215,33 +213,33 @@ class Square:
 
     def __init__(self, parameters: Parameters, layer: int):
         last = parameters.layers - 1
-        self.rank = parameters.left[layer].shape[1]
+        self.rank = parameters.rank
         self.outer = parameters.mixing[last]
         self.targets = range(layer + 1, last)
         self.to_output = table(parameters, layer, last).view(self.rank**2, -1)
         if self.targets:
             # [(x, y), (target, result)]; of the first square, as matrices beta(x, .) that act on y:
             # [(target, result, y), x].
-            tables = (table(parameters, layer, target) for target in self.targets)
+            tables = [table(parameters, layer, target) for target in self.targets]
             self.between = (
                 torch.stack([one.permute(2, 1, 0) for one in tables]).view(-1, self.rank)
                 if layer == 1
-                else torch.stack([*tables], dim=2).view(self.rank**2, -1)
+                else torch.stack(tables, dim=2).view(self.rank**2, -1)
             )
 
     def change(
         self, u: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None
-    ) -> tuple[Tensor | None, Tensor]:
+    ) -> tuple[Tensor | tuple[()], Tensor]:
         """For u (n, L copies, L positions, d) and its change delta: the change of what each target
         reads (targets, n, L, L, d), and of the last layer's features (n, L, d).
 
         Where only the first square lies below, delta_jk = along_k + factor_jk * across_j, given as
-        `vectors` along and across (n, L, d) and factor (n, L, L): 2 L vectors instead of L^2. The
-        copy that masks the changed position, `masked` (n,), never changes.
+        `vectors` along and across (n, L, d) and factor (n, L, L): 2 L vectors instead of L^2. Copy
+        `masked` (n,), which masks the changed position, never changes.
         """
         both = u.mul(2.0).add_(delta)
         products = ((self.outer[:, :, None] * delta).mT @ both).flatten(2)
-        read = self._between(both, delta, masked, vectors) if self.targets else None
+        read = self._between(both, delta, masked, vectors) if self.targets else ()
         return read, products @ self.to_output
 
     def _between(self, both: Tensor, delta: Tensor, masked: Tensor, vectors) -> Tensor:

@@ -37,9 +37,7 @@ WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F
 
 class OrderChains:
     """C chains on a CPU under "raw", or "reference" with `mu` (|V|,); see `backends.Chains`.
-
-    Caches, tables and sums are of the model's own precision, energies are double.
-    """
+    Caches, tables and sums are of the model's own precision, energies are double."""
 
     full_batches = False
     targeted = True  # `conditionals` are those of the energy
@@ -52,10 +50,8 @@ class OrderChains:
         vocabulary, precision = parameters.vocabulary, parameters.precision
         mu = torch.from_numpy(mu / mu.sum() if energy == "reference" else np.zeros(vocabulary))
         mixing2 = parameters.mixing[-1]
-        if parameters.layers == 1:
-            mixing1 = torch.zeros_like(mixing2)
-            sent = mixing2.new_zeros(vocabulary, vocabulary)
-        else:
+        mixing1, sent = torch.zeros_like(mixing2), mixing2.new_zeros(vocabulary, vocabulary)
+        if parameters.layers > 1:
             mixing1, sent = parameters.mixing[0], parameters.value_rows(0)
         read = parameters.score_rows()
         rho, g, mean = read - mu @ read, sent - mu @ sent, mu @ sent
@@ -68,16 +64,18 @@ class OrderChains:
         loop = mixing1.T @ (mixing2.T * mixing1)
         alone = (mixing2 * squared.T).sum(1)
         seen = (mixing2 * (alpha[:, None] - mixing1).T.square()).sum(1)
+        single = direct.sum(1)[:, None] * (rho @ mu)
         self.fields = (
             bias
-            + direct.sum(1)[:, None] * (rho @ mu)
+            + single
             + seen[:, None] * (rho @ mean.square())
             + (every.sum(1) - every.diagonal())[:, None] * (rho @ spread)
         )
-        self._exact = (rho, g, mean, spread, mu, mixing1, mixing2, direct, linear, every * off)
+        square = every * off
+        self._exact = (rho, g, mixing1, mixing2, mean, spread, mu, direct, linear, square)
         self._corrections = (every, loop, alone)
         # For the loops: the weights in the coefficients, what is constant in the base.
-        fixed = direct.sum(1)[:, None] * (rho @ mu) + (every * off).sum(1)[:, None] * (rho @ spread)
+        fixed = single + square.sum(1)[:, None] * (rho @ spread)
 
         def given(tensor: Tensor) -> np.ndarray:
             return tensor.to(precision).contiguous().numpy()
@@ -85,18 +83,12 @@ class OrderChains:
         # `linear` multiplies the mean of G alone.
         with_mean = linear * mean.any()
 
-        def coefficients(weights):
-            first, second, third = weights
+        def coefficients(first, second, third):
             base = (first * self.fields - second * fixed).to(precision)
-            parts = (
-                second * direct,
-                second * with_mean,
-                (second - third) * every,
-                third * mixing2,
-            )
+            parts = (second * direct, second * with_mean, (second - third) * every, third * mixing2)
             return base, tuple(map(given, parts))
 
-        self._target, self._model = coefficients(self.weights), coefficients(WEIGHTS["raw"])
+        self._target, self._model = coefficients(*self.weights), coefficients(*WEIGHTS["raw"])
         _, second, third = self.weights
         self._inward = tuple(map(given, (second * with_mean, second * every, 2 * third * loop)))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
@@ -114,8 +106,7 @@ class OrderChains:
         self.rebuild()
 
     def rebuild(self) -> None:
-        rho, g, *_ = self._exact
-        mixing1, mixing2 = self._exact[5:7]
+        rho, g, mixing1, mixing2, *_ = self._exact
         shape = (*self.tokens.shape, len(rho))
         w, s = (np.empty(shape, self._g.dtype) for _ in range(2))
         for part in self._parts():
@@ -131,7 +122,7 @@ class OrderChains:
 
     def orders(self) -> Tensor:
         """F1, F2 and F3 (C, 3) float64 of every chain, from its tokens."""
-        rho, g, mean, spread, mu, mixing1, mixing2, direct, linear, square = self._exact
+        rho, g, mixing1, mixing2, mean, spread, mu, direct, linear, square = self._exact
         every, loop, alone = self._corrections
         found = torch.empty(len(self.tokens), 3, dtype=torch.float64)
         places = torch.arange(self.tokens.shape[1])
@@ -186,10 +177,8 @@ class OrderChains:
 
     def _outer(self, chains: Tensor, positions: Tensor, coefficients) -> Tensor:
         (out,) = self._rows(chains, 1)
-        where = (chains.numpy(), positions.numpy(), self._tokens)
-        seen(
-            *where, self._w, self._mixing[0], *coefficients, self._mean, self._g, out
-        )  # fmt: skip
+        given = (chains.numpy(), positions.numpy(), self._tokens, self._w, self._mixing[0])
+        seen(*given, *coefficients, self._mean, self._g, out)
         return torch.from_numpy(out)
 
     def _weigh(self, chains: Tensor, positions: Tensor) -> tuple[Tensor, ...]:

@@ -1,8 +1,8 @@
 """The parameters of an exact factored model, and its masked copies, made explicitly.
 
 The caches of the fast forms start from them. From five layers on, or with a rank near |V|, what a
-token changes (`any_depth`) costs more than the copies themselves, a few at a time so that their
-sums of squares stay in a processor's cache, in the model's own precision: `ExplicitChains`.
+token changes (`any_depth`) costs more than the copies themselves, in the model's own precision and
+a few at a time, so that their squares stay in a processor's cache: `ExplicitChains`.
 """
 
 from collections.abc import Iterator
@@ -16,21 +16,19 @@ from manybody.models.linear import linear
 from manybody.sampling.footprint import Sizes
 from manybody.sampling.masked import MaskedChains
 
+# Bytes of one array of copies: as much as stays in the cache of a processor, or fills a GPU.
 BATCH = {"cpu": 2**20, "cuda": 2**29}
-"""Bytes of one array of copies at a time: as much as stays in the cache of a processor, or fills a
-GPU."""
 
 
 @dataclass(frozen=True)
 class Parameters(Sizes):
-    """Copies in double precision, or what `read` was asked for; layers count from 0, d is the rank,
+    """Weights in double precision, or what `read` was asked for; layers from 0, d is the rank,
     or |V| for full values.
 
     `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
-    token s sends into layer l. For full values P = V and Q is the identity (`full`).
-    `precision` is the model's own.
-    `score_left` and `score_bias` give the scored logits: the last layer's own, or, with the gauge
-    fixed, less their mean over tokens, which is the model of the centred P and bias.
+    token s sends into layer l. For full values P = V and Q is the identity. `score_left` and
+    `score_bias` give the scored logits: the last layer's own, or, with the gauge fixed, less their
+    mean over tokens, which is the model of the centred P and bias. `precision` is the model's own.
     """
 
     mixing: list[Tensor]
@@ -57,15 +55,12 @@ class Parameters(Sizes):
 
     def in_own_precision(self) -> "Parameters":
         """The same numbers in the precision of the model."""
-        lists = {
-            name: [part.to(self.precision) for part in getattr(self, name)]
-            for name in ("mixing", "left", "right")
-        }
-        single = {
-            name: getattr(self, name).to(self.precision)
-            for name in ("bias", "score_left", "score_bias")
-        }
-        return replace(self, **lists, **single)
+        kept = {}
+        for name in ("mixing", "left", "right"):
+            kept[name] = [part.to(self.precision) for part in getattr(self, name)]
+        for name in ("bias", "score_left", "score_bias"):
+            kept[name] = getattr(self, name).to(self.precision)
+        return replace(self, **kept)
 
 
 @torch.no_grad()
@@ -77,21 +72,16 @@ def read(model: Factored, gauge: str, precision: torch.dtype = torch.float64) ->
         right = [torch.eye(model.vocabulary, dtype=precision, device=left[0].device)] * len(left)
     else:
         right = [q.detach().to(precision).T.contiguous() for q in model.right]
-    bias = left[0].new_zeros(model.vocabulary) if model.bias is None else model.bias.to(precision)
+    bias = left[0].new_zeros(model.vocabulary)
+    if model.bias is not None:
+        bias = model.bias.detach().to(precision)
     score_left, score_bias = left[-1], bias
     if gauge == "mean":
         score_left = score_left - score_left.mean(0)
         score_bias = score_bias - score_bias.mean()
-    return Parameters(
-        **vars(Sizes.of(model.description)),
-        mixing=mixing,
-        left=left,
-        right=right,
-        bias=bias.detach(),
-        score_left=score_left,
-        score_bias=score_bias.detach(),
-        precision=model.left[0].dtype,
-    )
+    sizes = vars(Sizes.of(model.description)).values()
+    own = model.left[0].dtype
+    return Parameters(*sizes, mixing, left, right, bias, score_left, score_bias, own)
 
 
 @torch.no_grad()
@@ -99,8 +89,7 @@ def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs of the squared layers 2, 3, ..., u (layers, C, L copies, L positions, d), and the
     features (C, L, d) of every copy's masked position."""
     count, length = tokens.shape
-    width = parameters.right[0].shape[1]
-    squares = max(parameters.layers - 2, 0)
+    squares, width = max(parameters.layers - 2, 0), parameters.rank
     inputs = parameters.left[0].new_empty(squares, count, length, length, width)
     features = parameters.left[0].new_empty(count, length, width)
     chains = torch.arange(count, device=tokens.device).repeat_interleave(length)

@@ -1,8 +1,8 @@
 """Chains of factored attention of three layers and more in compiled loops for a CPU.
 
-The sums that `any_depth` takes over tensors of many proposals, made proposal by proposal in
-arrays that stay in cache; shapes and symbols as there. Every step is a sum of weighted rows: the
-matrices are too small for calls of a linear algebra library to pay.
+The sums of `any_depth`, made proposal by proposal in arrays that stay in cache; shapes and symbols
+as there. Every step is a sum of weighted rows: the matrices are too small for calls of a linear
+algebra library to pay.
 
 Every square goes through its tables. The raw score of a proposal reads sum_k Aout_jk delta_jk .
 M_j (u_jk + u'_jk) for each square, M_j as in `three_layers`, so that only accepted proposals need
@@ -62,15 +62,20 @@ def dot(x, y):
     return total
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def mix_row(weights, rows, out):
+    """out (d,) = weights (L,) @ rows (L, d)."""
+    out[:] = 0.0
+    add_rows(out, weights, rows)
+
+
 @njit(nogil=True, cache=True)
 def answer(step, table, tokens, sent, new, old, maps, out):
     """out (L + 2, d): beta(step, q_j) of every position, beta(step, step), and new - old."""
-    maps[:] = 0.0
-    add_rows(maps.reshape(len(step) ** 2), step, table)
-    out[:] = 0.0
+    mix_row(step, table, maps.reshape(len(step) ** 2))
     for j in range(len(tokens)):
-        add_rows(out[j], sent[tokens[j]], maps)
-    add_rows(out[-2], step, maps)
+        mix_row(sent[tokens[j]], maps, out[j])
+    mix_row(step, maps, out[-2])
     for x in range(len(step)):
         out[-1, x] = new[x] - old[x]
 
@@ -262,21 +267,19 @@ class LoopedChains(DeepChains):
 
     def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
         super().__init__(parameters, tokens, energy)
-        last, rank = parameters.layers - 1, parameters.right[0].shape[1]
+        last, rank = parameters.layers - 1, parameters.rank
         between = torch.zeros(last - 1, last - 1, rank, rank**2, dtype=torch.float64)
         for layer in range(1, last):
             for target in range(layer + 1, last):
                 between[layer - 1, target - 1] = table(parameters, layer, target).view(rank, -1)
         first = [table(parameters, 0, target).view(rank, -1) for target in range(1, last + 1)]
         to_output = [square.to_output for square in self.squares]
-        self.scores_first = (
-            energy == "raw" and footprint.score_bytes(parameters) <= footprint.TABLES
-        )
+        fits = footprint.score_bytes(parameters) <= footprint.TABLES
+        self.scores_first = energy == "raw" and fits
         forms = between.new_empty(0, 0, rank**2)
         if self.scores_first:
             forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
-        factors = [-way[..., : parameters.length].mT for way in self.first[:-1]]
-        stacks = (parameters.mixing, self.first, factors, parameters.right, first)
+        stacks = (parameters.mixing, *self.first, parameters.right, first)
         rest = (between, forms, parameters.score_left, self.outer)
         self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
 
@@ -287,13 +290,9 @@ class LoopedChains(DeepChains):
         parameters, last = self.parameters, self.parameters.layers - 1
         self.inputs, features = all_copies(parameters, self.tokens)
         kind = parameters.precision if self.energy_name == "norm" else features.dtype
-        lanes = -parameters.right[0].shape[1] % LANES
-        to_output = torch.cat(
-            [
-                pad(one.to_output.unflatten(0, (one.rank, -1)), (0, 0, 0, lanes))
-                for one in self.squares
-            ]
-        ).flatten(0, 1)
+        lanes, shape = -parameters.rank % LANES, (parameters.rank, -1)
+        tables = (one.to_output.unflatten(0, shape) for one in self.squares)
+        to_output = torch.cat([pad(one, (0, 0, 0, lanes)) for one in tables]).flatten(0, 1)
         self.outer, self.to_output = parameters.mixing[last].to(kind), to_output.T.to(kind)
         # What the features read of tokens and of the first square alone.
         self.direct = features.clone()

@@ -22,41 +22,31 @@ from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling.factored.any_depth import table, ways
 from manybody.sampling.factored.copies import Parameters, all_copies
-from manybody.sampling.factored.deep_loops import answer, dot, mix
+from manybody.sampling.factored.deep_loops import answer, dot, mix, mix_row
 
 
 class TripleChains:
-    """C chains under the raw energy; see `backends.Chains`.
-
-    Caches: 2 L^2 d + L d^2 doubles a chain.
-    """
+    """C chains under the raw energy, 2 L^2 d + L d^2 doubles each; see `backends.Chains`."""
 
     full_batches = False
 
     def __init__(self, parameters: Parameters, tokens: Tensor, energy: str = "raw"):
         self.parameters, self.tokens = parameters, tokens.clone()
-        rank = parameters.right[0].shape[1]
-        to_second_layer, to_features = ways(parameters)
-        factor = -to_second_layer[..., : parameters.length].mT  # gamma_jk, indexed [i, j, k]
+        rank = parameters.rank
+        (to_second_layer, to_features), (factor,) = ways(parameters)  # gamma_jk is the factor
         to_second, to_output, squares = (
             table(parameters, layer, target).reshape(rank**2, rank)
             for layer, target in ((0, 1), (0, 2), (1, 2))
         )
+        self._to_output = squares
         self._forms = (parameters.score_left @ squares.T).view(-1, rank, rank)
-        self._squares_to_output = squares
         self._head = parameters.left[2].T.contiguous()
-        given = self._given
-        self._mixing = given(*parameters.mixing)
-        self._squares = given(squares, self._forms)
-        self._changes = given(
+        (self._mixing,) = _given(parameters.mixing[2])
+        self._changes = _given(
             *(factor, to_second_layer, to_features, *parameters.right),
             *(to_second.view(rank, -1), to_output.view(rank, -1), parameters.score_left),
         )
         self.rebuild()
-
-    def _given(self, *tensors: Tensor) -> tuple:
-        """Contiguous arrays for the compiled loops."""
-        return tuple(tensor.contiguous().numpy() for tensor in tensors)
 
     def rebuild(self) -> None:
         (u,), features = all_copies(self.parameters, self.tokens)
@@ -70,10 +60,10 @@ class TripleChains:
             summed[c] = torch.einsum("jk,jkx->kx", last, read[c])
             forms[c] = (last.T @ squares.flatten(1)).view(length, rank, rank)
             products = ((last[..., None] * u[c]).mT @ u[c]).flatten(1)
-            direct[c] = features[c] - products @ self._squares_to_output
+            direct[c] = features[c] - products @ self._to_output
         self.u, self.read, self.direct = u, read, direct
         self._tokens = self.tokens.numpy()
-        self._caches = self._given(u, read, summed, forms, direct)
+        self._caches = _given(u, read, summed, forms, direct)
 
     def energy(self) -> Tensor:
         energies = torch.empty(len(self.tokens), dtype=torch.float64)
@@ -87,10 +77,8 @@ class TripleChains:
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         u, _, _, _, direct = self._caches
         features = self._head.new_empty(len(chains), len(self._head))
-        masked_features(
-            *(chains.numpy(), positions.numpy(), u, direct),
-            *(self._mixing[2], self._squares[0], features.numpy()),
-        )
+        moves, tables = (chains.numpy(), positions.numpy()), (self._mixing, self._to_output.numpy())
+        masked_features(*moves, u, direct, *tables, features.numpy())
         return features @ self._head + self.parameters.bias
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
@@ -99,19 +87,19 @@ class TripleChains:
         shapes = ((len(chains), rows, rank) for rows in (length, length + 2, length))
         changes = tuple(self.direct.new_empty(shape).numpy() for shape in shapes)
         ratios = torch.empty(len(chains), dtype=torch.float64)
-        _, *caches, _ = self._caches
-        score_changes(
-            *(*moves, self._tokens, *caches, self._mixing[2], *self._changes, self._squares[1]),
-            *(*changes, ratios.numpy()),
-        )
+        tables = (self._mixing, *self._changes, self._forms.numpy())
+        score_changes(*moves, self._tokens, *self._caches[1:4], *tables, *changes, ratios.numpy())
         return ratios, (moves, changes)
 
     def accept(self, handle, accepted: Tensor) -> None:
         moves, changes = handle
-        replace_tokens(
-            *(*moves, accepted.numpy(), self._tokens, *self._caches, self._mixing[2]),
-            *(self._changes[0], self._squares[1], *changes),
-        )
+        tables = (self._mixing, self._changes[0], self._forms.numpy())
+        replace_tokens(*moves, accepted.numpy(), self._tokens, *self._caches, *tables, *changes)
+
+
+def _given(*tensors: Tensor) -> tuple:
+    """Contiguous arrays for the compiled loops."""
+    return tuple(tensor.contiguous().numpy() for tensor in tensors)
 
 
 # --- The compiled loops
@@ -119,10 +107,8 @@ class TripleChains:
 
 @njit(nogil=True, cache=True)
 def masked_features(chains, positions, u, direct, mixing3, to_output, out):
-    """out (n, d): features of the copy of chains[m] (n,) that masks positions[m] (n,).
-
-    u (C, L, L, d); direct (C, L, d); mixing3 (L, L); to_output (d^2, d).
-    """
+    """out (n, d): features of the copy of chains[m] (n,) that masks positions[m] (n,), of u
+    (C, L, L, d), direct (C, L, d), mixing3 (L, L) and to_output (d^2, d)."""
     length, rank = u.shape[2], u.shape[3]
     products = np.empty((rank, rank), u.dtype)
     weighted = np.empty(length, u.dtype)
@@ -144,11 +130,8 @@ def score_changes(
     to_features, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
     along, across, rises, out,
 ):  # fmt: skip
-    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
-
-    Fills along and rises (n, L, d) and across (n, L + 2, d; see `answer`), from which
-    `replace_tokens` renews the caches.
-    """
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m]. Fills
+    what `replace_tokens` needs: along and rises (n, L, d), across (n, L + 2, d; see `answer`)."""
     length, rank = along.shape[1], along.shape[2]
     kind = read.dtype
     maps = np.empty((rank, rank), kind)
@@ -168,20 +151,17 @@ def score_changes(
 
         total = 0.0
         for j in range(length):
-            if j == i:
-                continue
-            total += dot(rises[m, j], outputs[tokens[c, j]])
+            if j != i:
+                total += dot(rises[m, j], outputs[tokens[c, j]])
 
         form = squares[tokens[c, i]]
         for k in range(length):
             # p_k . (2 X_k + N_k p_k), without the share of copy i in X_k and N_k
-            row[:] = 0.0
-            add_rows(row, along[m, k], forms[c, k])
+            mix_row(along[m, k], forms[c, k], row)
             for x in range(rank):
                 row[x] += summed[c, k, x] + summed[c, k, x]
             total += dot(row, along[m, k])
-            row[:] = 0.0
-            add_rows(row, along[m, k], form)
+            mix_row(along[m, k], form, row)
             for x in range(rank):
                 row[x] += read[c, i, k, x] + read[c, i, k, x]
             total -= mixing3[i, k] * dot(row, along[m, k])
@@ -195,13 +175,10 @@ def score_changes(
             for k in range(length):
                 weighted[k] = mixing3[j, k] * factor[i, j, k]
                 square += weighted[k] * factor[i, j, k]
-            own[:] = 0.0
-            add_rows(own, weighted, read[c, j])
+            mix_row(weighted, read[c, j], own)
             total += 2.0 * dot(own, across[m, j])
-            own[:] = 0.0
-            add_rows(own, weighted, along[m])
-            row[:] = 0.0
-            add_rows(row, across[m, j], squares[tokens[c, j]])
+            mix_row(weighted, along[m], own)
+            mix_row(across[m, j], squares[tokens[c, j]], row)
             total += 2.0 * dot(own, row) + square * dot(across[m, j], row)
         out[m] = total
 
@@ -221,11 +198,9 @@ def replace_tokens(
             if j == i:
                 continue
             form = squares[tokens[c, j]]
-            of_copy[:] = 0.0
-            add_rows(of_copy, across[m, j], form)
+            mix_row(across[m, j], form, of_copy)
             for k in range(length):
-                row[:] = 0.0
-                add_rows(row, along[m, k], form)
+                mix_row(along[m, k], form, row)
                 gamma, weight = factor[i, j, k], mixing3[j, k]
                 for x in range(rank):
                     change = row[x] + gamma * of_copy[x]
@@ -234,11 +209,9 @@ def replace_tokens(
                     summed[c, k, x] += weight * change
             for x in range(rank):
                 direct[c, j, x] += rises[m, j, x]
-        form = squares[b]
         for k in range(length):
             weight = mixing3[i, k]
-            row[:] = 0.0
-            add_rows(row, u[c, i, k], form)
+            mix_row(u[c, i, k], squares[b], row)
             for x in range(rank):
                 summed[c, k, x] += weight * (row[x] - read[c, i, k, x])
                 read[c, i, k, x] = row[x]

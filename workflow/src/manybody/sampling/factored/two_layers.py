@@ -8,8 +8,7 @@ W = A1 G, so that all L masked copies are known at once (docs/science/nlp-clones
     c_j = sum_k A2_jk (A1_kj)^2   e[a] = V2[a, :] . V1[:, a]^2
 
 W, S and U are linear in the one-hots: a new token adds a multiple of one table row to each of their
-rows. A proposal, its acceptance ratio and its update cost O(L |V|) each, all in double precision.
-Compiled, for the CPU.
+rows. A proposal, its acceptance ratio and its update cost O(L |V|) each. Compiled, for the CPU.
 """
 
 import numpy as np
@@ -22,11 +21,9 @@ from manybody.sampling.factored.copies import Parameters
 
 
 class PairedChains:
-    """C chains under the raw energy; see `backends.Chains`.
-
-    Caches: 3 L |V| doubles a chain, which accumulate. A model in single precision is scored from a
-    copy of them in its own precision, renewed with them, so that no error builds up.
-    """
+    """C chains under the raw energy, each with caches of 3 L |V| doubles, which accumulate; see
+    `backends.Chains`. A model in single precision is scored from a copy of them in its own, renewed
+    with them, so that no error builds up."""
 
     full_batches = False
 
@@ -38,10 +35,10 @@ class PairedChains:
         own = (read * sent.square()).sum(1)
         alone = (mixing2 * mixing1.T.square()).sum(1)
         self._tables = [table.contiguous() for table in (mixing1, mixing2, loop, sent, read)]
-        self._alone = (alone, own)
+        self._alone = (alone.numpy(), own.numpy())
         self._rough = [table.to(parameters.precision) for table in self._tables]
-        self._head = [parameters.right[1].to(parameters.precision)]
-        self._head += [parameters.left[1].T.to(parameters.precision).contiguous()]
+        own_head = (parameters.right[1], parameters.left[1].T)
+        self._head = [part.to(parameters.precision).contiguous() for part in own_head]
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -58,25 +55,16 @@ class PairedChains:
         def given(tensors):
             return tuple(map(Tensor.numpy, tensors))
 
-        tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
+        tokens, tables, rough = self.tokens.numpy(), given(self._tables), given(self._rough)
         caches, copies = given(caches), given(copies)
         mixing1, mixing2, _, sent, _ = rough
         none = mixing2[:, :0]
-        self._for_values = (
-            *tokens,
-            copies[0],
-            mixing1,
-            mixing2,
-            none,
-            none,
-            mixing2,
-            sent[0],
-            sent,
-        )
-        self._for_ratios = (*tokens, *copies, *rough)
-        self._for_moves = (*tokens, *caches, copies, *tables)
-        alone, own = given(self._alone)
-        self._for_scores = (*tokens, *caches, tables[1], alone, *tables[3:], own)
+        coefficients = (mixing2, none, none, mixing2)
+        self._for_values = (tokens, copies[0], mixing1, *coefficients, sent[0], sent)
+        self._for_ratios = (tokens, *copies, *rough)
+        self._for_moves = (tokens, *caches, copies, *tables)
+        alone, own = self._alone
+        self._for_scores = (tokens, *caches, tables[1], alone, *tables[3:], own)
 
     def energy(self) -> Tensor:
         scores = self._tables[0].new_empty(len(self.tokens))
@@ -108,9 +96,7 @@ class PairedChains:
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True)
-def seen(
-    chains, positions, tokens, w, mixing1, direct, linear, square, triple, mean, g, out
-):  # fmt: skip
+def seen(chains, positions, tokens, w, mixing1, direct, linear, square, triple, mean, g, out):
     """out (n, |V|): o of `by_order`, what value b of positions[m] (n,) in chains[m] (n,) multiplies
     by rho_b.
 
@@ -143,18 +129,14 @@ def seen(
 def score_changes(
     chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
 ):
-    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
-
-    tokens (C, L); the caches w, s, u (C, L, |V|); mixing1, mixing2, loop (L, L); sent, read
-    (|V|, |V|).
-    """
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m]; tokens
+    (C, L), caches w, s, u (C, L, |V|), mixing1, mixing2, loop (L, L), sent, read (|V|, |V|)."""
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
         g_old, g_new, r_old = sent[a], sent[b], read[a]
-        total = 0.0
-        total += s[c, i, b] - s[c, i, a] - mixing2[i, i] * (r_old[b] - r_old[a])
+        total = np.float64(s[c, i, b] - s[c, i, a] - mixing2[i, i] * (r_old[b] - r_old[a]))
         for k in range(length):
             own, weight, w_row, s_row = mixing1[k, i], mixing2[i, k], w[c, k], s[c, k]
             part = own - own
