@@ -67,12 +67,10 @@ def open_chains(
 ) -> Chains:
     """The fastest exact backend for `model`, started at `tokens` (C, L).
 
-    The energy "reference" needs its distribution `mu` (|V|,). Chains of `sampler` other than "mh"
-    are those that `redraw.redraw` moves.
-
-    `precision` float16 or bfloat16 (BERT) computes ratios in it and those near their threshold
-    again in the model's own type: the same moves, faster on a GPU. The block `clones` of the
-    config refuses what does not fit a model.
+    The energy "reference" needs its distribution `mu` (|V|,). A `sampler` other than "mh" gives
+    chains for `redraw.redraw`. `precision` float16 or bfloat16 (BERT) computes ratios in it and
+    those near their threshold again in the model's own type: the same moves, faster on a GPU. The
+    block `clones` of the config refuses what does not fit a model.
     """
     if sampler == "ancestral":
         return Causal(model, tokens)
@@ -93,11 +91,8 @@ def open_chains(
 def bytes_needed(
     model: Model, energy: str, precision: str = "float32", sampler: str = "mh"
 ) -> tuple[int, int]:
-    """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
-
-    In half precision the weights stand beside their own type a second time while copies are
-    computed.
-    """
+    """As `footprint.group_bytes`. In half precision the weights stand beside their own type a
+    second time while copies are computed."""
     number, device = _numbers(model)
     shared, each = footprint.group_bytes(model, energy, number, device, sampler)
     if precision != "float32":

@@ -23,15 +23,14 @@ class Record:
 def settled(scores: np.ndarray) -> dict[str, float]:
     """Statistics of `scores` (sweeps, C), one value a sweep and chain, of the second half.
 
-    `effective_samples` is the effective number of independent draws of the mean among the C chains
-    together (Vehtari et al. 2021, rank-free), `autocorrelation` the integrated autocorrelation time
-    in sweeps, sweeps x C / effective_samples (chains that disagree lengthen it), and `rhat` the
-    split R-hat. NaN where fewer than four sweeps remain or the score does not move.
+    `effective_samples` is the number of independent draws of the mean among the C chains together
+    (Vehtari et al. 2021, rank-free), `autocorrelation` the integrated autocorrelation time, sweeps
+    x C / effective_samples (chains that disagree lengthen it), and `rhat` the split R-hat. NaN
+    where fewer than four sweeps remain or the score does not move.
     """
     half = np.ascontiguousarray(scores[(len(scores) + 1) // 2 :].T, dtype=np.float64)
-    nothing = dict(autocorrelation=np.nan, effective_samples=np.nan, rhat=np.nan)
-    if half.shape[0] < 1 or half.shape[1] < FEWEST or np.ptp(half) == 0.0:
-        return nothing
+    if not half.size or half.shape[1] < FEWEST or np.ptp(half) == 0.0:
+        return dict(autocorrelation=np.nan, effective_samples=np.nan, rhat=np.nan)
     from arviz_stats.base import array_stats  # takes as long to import as torch
 
     effective = float(array_stats.ess(half, chain_axis=0, draw_axis=1, method="mean"))
@@ -40,11 +39,7 @@ def settled(scores: np.ndarray) -> dict[str, float]:
 
 
 def trace(
-    energies: np.ndarray,
-    same: np.ndarray,
-    accepted: np.ndarray,
-    changed: np.ndarray,
-    length: int,
+    energies: np.ndarray, same: np.ndarray, accepted: np.ndarray, changed: np.ndarray, length: int
 ) -> dict[str, np.ndarray]:
     """The columns of `trace.parquet`, one row a sweep (row 0: the starts).
 
@@ -54,13 +49,11 @@ def trace(
     """
     sweeps, chains = same.shape
     scores = -energies / length
-    error = (
-        scores.std(axis=1, ddof=1) / np.sqrt(chains) if chains > 1 else np.full(len(scores), np.nan)
-    )
-    equal, others = same.sum(axis=1), chains * length - same.sum(axis=1)
+    error, equal = np.full(sweeps + 1, np.nan), same.sum(axis=1)
+    if chains > 1:
+        error = scores.std(axis=1, ddof=1) / np.sqrt(chains)
     with np.errstate(invalid="ignore"):  # a sweep without a real proposal has no acceptance
-        taken = accepted.sum(axis=1) / others
-    settings = settled(scores)
+        taken = accepted.sum(axis=1) / (chains * length - equal)
     columns = dict(
         sweep=np.arange(sweeps + 1),
         score=scores.mean(axis=1),
@@ -69,4 +62,4 @@ def trace(
         accepted=np.append(np.nan, taken),
         changed=changed.mean(axis=1) / length,
     )
-    return columns | {name: np.full(sweeps + 1, value) for name, value in settings.items()}
+    return columns | {name: np.full(sweeps + 1, value) for name, value in settled(scores).items()}

@@ -18,12 +18,9 @@ def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
 
 
 class Draws:
-    """For each sweep, the positions a chain visits and its uniform numbers.
-
-    One Philox stream a sweep, read in the order of the chains: the numbers of chain c are the same
-    for any number of chains beyond c, any grouping and any restart. Those of two names `stream`
-    have nothing in common.
-    """
+    """For each sweep, the positions a chain visits and its uniform numbers, unrelated for two names
+    `stream`. A sweep has one Philox stream, read in the order of the chains: the numbers of chain c
+    are the same for any number of chains beyond c, any grouping and any restart."""
 
     def __init__(self, seed: int, chains: int, length: int, order: str, stream: str = ""):
         self.seed, self.chains, self.length, self.order = seed, chains, length, order

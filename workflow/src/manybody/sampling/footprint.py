@@ -1,8 +1,7 @@
 """Memory of Metropolis-Hastings chains, from sizes alone, without torch.
 
-A rule states what its job takes before there is a model, in a process that need not have torch:
-it asks for the sizes in the config. The sampler asks for those of its model, to choose the form of
-its caches and how many chains move together.
+A rule states what its job takes before there is a model, by the sizes in the config. The sampler
+asks for those of its model, to choose the form of its caches and how many chains move together.
 """
 
 from dataclasses import dataclass
@@ -38,25 +37,19 @@ class Sizes:
 
     @classmethod
     def of(cls, description: dict) -> "Sizes":
-        full = description["rank"] is None
-        return cls(
-            layers=description["layers"],
-            length=description["length"],
-            vocabulary=description["vocabulary"],
-            rank=description["vocabulary" if full else "rank"],
-            full=full,
+        layers, length, vocabulary, rank = (
+            description[key] for key in ("layers", "length", "vocabulary", "rank")
         )
+        return cls(layers, length, vocabulary, rank or vocabulary, rank is None)
 
 
 def job_megabytes(model: dict, source: dict, clone: dict) -> int:
-    """MB that the job of a clone takes on a CPU; entries of the config.
-
-    The process, the weights in single and double precision, and the group of chains that moves
-    together. What a copy in half precision of the weights adds is left to `PROCESS`.
-    """
+    """MB that the job of a clone takes on a CPU: the process, which a copy in half precision of the
+    weights counts to, these in single and double, and the chains that move together."""
     if "vocabulary" not in source or "length" not in source:
         return FIXED
-    about = models.about({**model, **{key: source[key] for key in ("vocabulary", "length")}})
+    sizes = {"vocabulary": source["vocabulary"], "length": source["length"]}
+    about = models.about(model | sizes)
     if about.work_size is None:
         return FIXED
     shared, each = group_bytes(about, clone["energy"], sampler=clone.get("sampler", "mh"))
@@ -65,16 +58,10 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
 
 
 def group_bytes(
-    model,
-    energy: str,
-    number: int = SINGLE,
-    device: str = "cpu",
-    sampler: str = "mh",
+    model, energy: str, number: int = SINGLE, device: str = "cpu", sampler: str = "mh"
 ) -> tuple[int, int]:
-    """Bytes that all chains share, and bytes for each chain (caches and work space).
-
-    `model` is a model or its `About`, `number` the bytes of one of its numbers.
-    """
+    """Bytes that all chains share, and bytes for each chain (caches and work space), of a model or
+    its `About`; number: bytes of one of its numbers."""
     about = models.about(model.description)
     if sampler in samplers.INDEPENDENT:
         return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
@@ -82,12 +69,11 @@ def group_bytes(
         return order_bytes(Sizes.of(model.description), number)
     if sampler == "mh" and incremental(model, energy, number, device):
         return incremental_bytes(Sizes.of(model.description), energy, number, device)
-    length, vocabulary = model.description["length"], model.description["vocabulary"]
+    length, vocabulary = about.description["length"], about.description["vocabulary"]
     work = max(COPIES.get(device, COPIES["cpu"]), length * model.work_size * number)
-    # Cached, proposed, and both again while they are gathered or concatenated.
-    features = 4 * length * model.feature_size * number
-    scores = DOUBLE * length * 10
-    return 2 * work, features + scores + vocabulary * (3 * DOUBLE + number)
+    # Features are cached, proposed, and both again while they are gathered or concatenated.
+    numbers = 4 * length * model.feature_size + vocabulary
+    return 2 * work, number * numbers + DOUBLE * (10 * length + 3 * vocabulary)
 
 
 def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -> bool:
@@ -101,12 +87,9 @@ def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -
 
 
 def changes_pay(sizes: Sizes) -> bool:
-    """True if following what a token changes is faster than computing all masked copies anew, in
-    single precision: not of five layers or more, whose squares have too many targets, and not where
-    the rank is near |V|.
-
-    The incremental form multiplies in double precision and in smaller products: three to five times
-    as long for an operation.
+    """True if following what a token changes, in double precision and smaller products, which take
+    three to five times as long, is faster than computing all masked copies anew in single: not of
+    five layers or more, whose squares have too many targets, and not where the rank is near |V|.
     """
     copies = sizes.length**2 * sizes.vocabulary * sizes.rank * (2 * sizes.layers - 3)
     changes = sum(square_products(sizes, layer) for layer in range(1, sizes.layers - 1))
@@ -119,10 +102,8 @@ def form(sizes: Sizes, energy: str, device: str = "cpu") -> str:
         return "any_depth"
     if sizes.layers < 3:
         return "two_layers" if energy == "raw" and sizes.layers == 2 else "any_depth"
-    token_tables = DOUBLE * sizes.vocabulary * sizes.rank**2
-    if energy == "raw" and sizes.layers == 3 and not sizes.full and token_tables <= TABLES:
-        return "three_layers"
-    return "compiled"
+    free = energy == "raw" and sizes.layers == 3 and not sizes.full
+    return "three_layers" if free and score_bytes(sizes) <= TABLES else "compiled"
 
 
 def incremental_bytes(
@@ -132,7 +113,7 @@ def incremental_bytes(
     length, vocabulary, rank, layers = sizes.length, sizes.vocabulary, sizes.rank, sizes.layers
     chosen = form(sizes, energy, device)
     if chosen == "two_layers":
-        entry = DOUBLE + (SINGLE if number == SINGLE else 0)
+        entry = DOUBLE + SINGLE * (number == SINGLE)
         return (2 * entry + DOUBLE) * vocabulary**2, 3 * entry * (length + 2) * vocabulary
     if chosen == "three_layers":
         tables = vocabulary * rank**2 + 3 * rank**3 + 3 * length**3
@@ -143,7 +124,7 @@ def incremental_bytes(
     shared += DOUBLE * (layers - 2) * (layers - 1) // 2 * rank**3
     shared += max(PROPOSALS.get(device, PROPOSALS["cpu"]), proposal_bytes(sizes, energy))
     if chosen == "any_depth":
-        shared += DOUBLE * vocabulary**2 + (pair_bytes(sizes) if has_pairs(sizes) else 0)
+        shared += DOUBLE * vocabulary**2 + has_pairs(sizes) * pair_bytes(sizes)
     else:
         shared += DOUBLE * layers * (layers - 1) * rank**3
         shared += min(score_bytes(sizes), TABLES) if energy == "raw" else 0

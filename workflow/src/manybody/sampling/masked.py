@@ -1,9 +1,8 @@
 """Chains of any masked model, its masked copies computed one proposal at a time.
 
 The features (what the head reads) of every masked copy of the current state are kept, with the
-score of its token. A proposal at i computes the copies j != i of the new state and nothing of
-position i, whose copy the proposal does not change; accepting it keeps what was computed. So the
-next proposal distribution costs one product with the head and no forward pass.
+score of its token. A proposal at i computes the copies j != i of the new state, as it does not
+change copy i. So the next proposal distribution costs one product with the head alone.
 
 Scores: "raw" reads one output row a copy; the gauge's mean over the |V| logits is one more row,
 the mean row of the linear head; "norm" needs all |V| rows of every copy, |V| d products a copy.
@@ -69,9 +68,8 @@ class MaskedChains:
         return change.sum(dim=1), (chains, positions, proposals, tokens, others, features, scores)
 
     def accept(self, handle, accepted: Tensor) -> None:
-        chains, positions, proposals, tokens, others, features, scores = (
-            part[accepted] for part in handle
-        )
+        taken = (part[accepted] for part in handle)
+        chains, positions, proposals, tokens, others, features, scores = taken
         self.tokens[chains] = tokens
         self.features[chains[:, None], others] = features
         self.scores[chains[:, None], others] = scores
@@ -103,11 +101,8 @@ class MaskedChains:
     def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Features (n m, d); one sequence at a time where even its copies are too many."""
         rows = torch.arange(len(tokens), device=tokens.device).repeat_interleave(positions.shape[1])
-        pieces = zip(
-            rows.split(self.copies_at_once),
-            positions.flatten().split(self.copies_at_once),
-            strict=True,
-        )
+        size = self.copies_at_once
+        pieces = zip(rows.split(size), positions.flatten().split(size), strict=True)
         return torch.cat([self._features(tokens, *piece) for piece in pieces])
 
     def _features(self, *asked: Tensor) -> Tensor:
@@ -117,11 +112,9 @@ class MaskedChains:
         """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
         if self.norm:
             size = self.heads_at_once
-            parts = zip(
-                features.flatten(0, 1).split(size), tokens.flatten().split(size), strict=True
-            )
-            found = torch.cat([_log_probability(self.model, *part) for part in parts])
-            scores = found.view_as(tokens)
+            rows, drawn = features.flatten(0, 1).split(size), tokens.flatten().split(size)
+            found = list(map(self._log_probability, rows, drawn))
+            scores = torch.cat(found).view_as(tokens)
         else:
             scores = self.model.head_rows(features, tokens).double()
         if self.mean_row is not None:
@@ -131,6 +124,11 @@ class MaskedChains:
             scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
         return scores
 
+    def _log_probability(self, features: Tensor, tokens: Tensor) -> Tensor:
+        logits = self.model.head(features)
+        chosen = logits.gather(1, tokens[:, None])[:, 0].double()
+        return chosen - torch.logsumexp(logits, dim=1).double()
+
 
 class CoarseChains(MaskedChains):
     """The same with the copies of ratios computed in half precision, whose errors decide nothing.
@@ -138,11 +136,9 @@ class CoarseChains(MaskedChains):
     log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9 in bfloat16
     and 2^-12 in float16. The driver asks `refine` for every ratio within `margin` nats of its
     threshold, and for those that are not finite, as numbers above 65,504 are not in float16: the
-    copies of both states in the model's own type, on a GPU by `split_product`. Proposals are drawn
-    from one such copy too, since their distribution must be that of the energy, and the energies of
-    states are computed so.
-    `margin` is `SIGMAS` times the root mean square error, measured on moves from the current states
-    whenever the caches are rebuilt.
+    copies of both states in the model's own type, on a GPU by `split_product`. Proposals, whose
+    distribution must be that of the energy, and energies are computed so too. `margin` is `SIGMAS`
+    times the root mean square error of moves from the states at which the caches are rebuilt.
     """
 
     ahead = 1
@@ -150,22 +146,17 @@ class CoarseChains(MaskedChains):
 
     def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str, coarse: str):
         self.coarse = getattr(torch, coarse)
-        # On a GPU norms and residuals, one by one, take as long as products.
-        self.fast_features = (
-            torch.compile(model.masked_features, dynamic=True)
-            if tokens.is_cuda
-            else model.masked_features
-        )
+        self.fast_features = model.masked_features
+        if tokens.is_cuda:  # norms and residuals, one by one, take as long as products
+            self.fast_features = torch.compile(model.masked_features, dynamic=True)
         super().__init__(model, tokens, energy, gauge)
 
     @property
     def copy_bytes(self) -> int:
+        if not self.exactly:
+            return self.model.about.coarse_copy_bytes
         # On a GPU a split product has rows three times as long, beside their parts.
-        return (
-            (1 + self.tokens.is_cuda) * super().copy_bytes
-            if self.exactly
-            else self.model.about.coarse_copy_bytes
-        )
+        return (1 + self.tokens.is_cuda) * super().copy_bytes
 
     def rebuild(self) -> None:
         super().rebuild()
@@ -205,18 +196,9 @@ class CoarseChains(MaskedChains):
             self.exactly = False
 
     def _features(self, *asked: Tensor) -> Tensor:
-        with (
-            tensor_cores(split=True)
-            if self.exactly
-            else torch.autocast(self.tokens.device.type, self.coarse)
-        ):
+        coarse = torch.autocast(self.tokens.device.type, self.coarse)
+        with tensor_cores(split=True) if self.exactly else coarse:
             return self.fast_features(*asked).to(next(self.model.parameters()).dtype)
-
-
-def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:
-    logits = model.head(features)
-    chosen = logits.gather(1, tokens[:, None])[:, 0].double()
-    return chosen - torch.logsumexp(logits, dim=1).double()
 
 
 def _mean_row(model: Model) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,9 @@
 """Metropolis-Hastings clones of a masked language model (simplicity, section 4 and appendix A).
 
 A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
-`backends`. One sweep is L steps, every position once. Chains move independently: each walks through
-the proposals that equal its current token, which cost nothing, to its next real one, so that the
-expensive ratios are always computed for full batches.
+`backends`. One sweep is L steps, every position once. Each chain walks through the proposals that
+equal its current token, which cost nothing, to its next real one, so that the expensive ratios are
+always computed for full batches.
 """
 
 import hashlib
@@ -49,12 +49,12 @@ def advance(
     report: Callable[[int, Record], None] | None = None,
     betas: np.ndarray | None = None,
 ) -> Record:
-    """Moves every chain through its steps.
+    """Moves every chain through S sweeps.
 
-    `visits` (C, S, L) are the positions of S sweeps and `uniforms` (C, S, L, 2) the numbers for
-    proposing and accepting; `initial` (C, L) is what `changed` compares with; `keep` names sweeps
-    (1..S) after which the tokens are recorded; `report` hears after each batch the steps done.
-    `betas` (C,) are inverse temperatures of the target, 1 by default; not with coarse arithmetic.
+    `visits` (C, S, L) are positions and `uniforms` (C, S, L, 2) the numbers for proposing and
+    accepting; `changed` compares with `initial` (C, L); `keep` names sweeps (1..S) after which the
+    tokens are recorded; `report` hears after each batch the steps done. `betas` (C,) are inverse
+    temperatures of the target, 1 by default; not with coarse arithmetic.
     """
     count, sweeps, length = visits.shape
     last, device = sweeps * length, chains.tokens.device
@@ -65,10 +65,11 @@ def advance(
     for place, sweep in enumerate(sorted(keep)):
         slot[sweep - 1], record.tokens[sweep] = place, kept[place]
     walk = Walk(
-        *(np.array(of.reshape(count, last), order="C") for of in (visits, uniforms[..., 0])),
+        visits.reshape(count, last).copy(),
+        uniforms[..., 0].reshape(count, last).copy(),
         accepting.reshape(count, last),
         chains.tokens.cpu().numpy().copy(),
-        np.array(initial, dtype=np.int64, order="C"),
+        initial.astype(np.int64, order="C"),
         chains.energy().cpu().numpy().copy(),
         step=np.zeros(count, dtype=np.int64),
         ready=np.zeros(count, dtype=bool),
@@ -134,16 +135,9 @@ def _indices(values: np.ndarray, device: torch.device) -> Tensor:
 
 
 def group_size(
-    model: Model,
-    energy: str,
-    memory: int = MEMORY,
-    precision: str = "float32",
-    sampler: str = "mh",
+    model: Model, energy: str, memory: int = MEMORY, precision: str = "float32", sampler: str = "mh"
 ) -> int:
-    """The number of chains that fit into `memory` bytes at once, from the sizes of their caches.
-
-    Raises `MemoryError` when not even one does.
-    """
+    """The number of chains that fit into `memory` bytes at once. Raises `MemoryError` for none."""
     shared, each = bytes_needed(model, energy, precision, sampler)
     if shared + each > memory:
         raise MemoryError(
@@ -159,9 +153,8 @@ def choose_initial(
 ) -> tuple[np.ndarray, list[int] | None]:
     """Start sequences (chains, L) and the rows of `available` (N, L) that they are.
 
-    `chain_init` is "test" (chains different rows of `available`, at random) or "unigram" (every
-    token drawn on its own with the frequencies of `available`; no rows). They are a function of
-    `seed`, so that the chains of all clones with one `chain_seed` start equal.
+    `chain_init` is "test" (different rows of `available`, at random) or "unigram" (every token on
+    its own with the frequencies of `available`; no rows). Chains of one `seed` start equal.
     """
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
     if chain_init == "test":
@@ -204,12 +197,10 @@ def sample(
     `tokenizer` (`decode(list of ids)`, as `sequences.Symbols` has too) `samples.md`, and last
     `manifest.json` of kind "clones". `about` (JSON values) goes into every file. Every `interval`
     sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
-    and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
-    names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
-    that move together, `precision`, `sampler` and `mu` are those of `open_chains`. The manifest of
-    `enumerated` has `information`, c_k of the distribution by order.
-
-    Raises `ValueError` for starts that do not fit the model.
+    and started again with the same arguments writes the same bytes on a CPU. `seed` and `stream`
+    are those of `Draws`; `memory` (bytes) bounds the chains that move together; `precision`,
+    `sampler` and `mu` are those of `open_chains`. The manifest of `enumerated` has `information`,
+    c_k of the distribution by order. Raises `ValueError` for starts that do not fit the model.
     """
     initial = np.ascontiguousarray(initial, dtype=np.int64)
     about = about | dict(
@@ -241,27 +232,21 @@ def sample(
 
 
 def _walk(
-    run: "_CloneFiles",
-    model: Model,
-    draws: Draws,
-    group: int,
-    sampler: str,
-    mu: np.ndarray | None,
+    run: "_CloneFiles", model: Model, draws: Draws, group: int, sampler: str, mu: np.ndarray | None
 ) -> None:
     device = next(model.parameters()).device
     energy, gauge = run.about["energy"], run.about["gauge"]
-    count = len(run.initial)
+    count, size = len(run.initial), run.initial.size
     step = advance if sampler == "mh" else redraw
     parts = np.array_split(np.arange(count), -(-count // group))
-    chains = None
-    total, done = (sweeps * run.tokens.size for sweeps in (run.saves[-1], run.done))
-    with Progress(total, "steps", f"clones {run.out.name}", done) as progress:
+    chains, label = None, f"clones {run.out.name}"
+    with Progress(run.saves[-1] * size, "steps", label, run.done * size) as progress:
         while run.done < run.saves[-1]:
             first = run.done + 1
             block = range(first, min(run.done + run.about["interval"], run.saves[-1]) + 1)
             visits, uniforms = draws.sweeps(block)
             keep = {number - run.done for number in run.saves if number in block}
-            initial, records = [], []
+            records = []
             for part in parts:
                 if len(parts) > 1 or chains is None:
                     chains = None  # the caches of the group before must go first
@@ -272,14 +257,11 @@ def _walk(
                 else:
                     chains.rebuild()
                 if first == 1:
-                    initial.append(chains.energy().cpu().numpy())
+                    run.past.energies[0, part] = chains.energy().cpu().numpy()
                 report = _Report(progress, len(part))
                 starts = run.initial[part]
                 records.append(step(chains, visits[part], uniforms[part], starts, keep, report))
                 run.tokens[part] = chains.tokens.cpu().numpy()
-            if first == 1:
-                run.past.energies = np.concatenate(initial)[None]
-                run.past.changed = np.zeros((1, count), dtype=np.int64)
             run.add(records)
 
 
@@ -312,7 +294,8 @@ class _CloneFiles:
         self.resume = Resume(out / "resume", identity)
         self.tokens = initial.copy()
         # All sweeps done; `energies` and `changed` begin with a row of the starts.
-        self.past = Record(0, len(initial))
+        self.past, starts = Record(0, len(initial)), Record(1, len(initial))
+        self.past.energies, self.past.changed = starts.energies, starts.changed
         self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
@@ -324,9 +307,8 @@ class _CloneFiles:
         """Removes what a killed writer or a run with other settings left in the folder."""
         ours = {self._file(sweep) for sweep in self.saves}
         for path in self.out.iterdir():
-            unfinished = path.name.startswith(".") and path.suffix == ".tmp"
             foreign = path.match("sweep-*.parquet") and path not in ours
-            if unfinished or foreign:
+            if foreign or path.match(".*.tmp"):
                 path.unlink()
 
     @property
@@ -354,9 +336,8 @@ class _CloneFiles:
     def _shares(self, sweeps: int) -> dict[str, float]:
         """Over the first `sweeps`: share of proposals equal to the token, acceptance of others."""
         proposals = sweeps * self.initial.size
-        same, accepted = (
-            int(counts[:sweeps].sum()) for counts in (self.past.same, self.past.accepted)
-        )
+        same = int(self.past.same[:sweeps].sum())
+        accepted = int(self.past.accepted[:sweeps].sum())
         return dict(same=same / proposals, acceptance=accepted / max(proposals - same, 1))
 
     def close(self, tokenizer) -> Path:

@@ -1,8 +1,8 @@
 """Gibbs sampling of a `PairModel`, and its partition function.
 
-Chains are independent and visit their sites from left to right; each has random numbers of its
-own. So samples do not depend on the number of threads, nor those of the first chains on the number
-of chains. Probabilities are right to single precision.
+Chains visit their sites from left to right, each with random numbers of its own: samples do not
+depend on the number of threads, nor on that of other chains. Probabilities are right to single
+precision.
 """
 
 from itertools import pairwise
@@ -49,9 +49,9 @@ class Tables(NamedTuple):
             tables = by_colour[:, :, place, :, None] + tables[:, :, None]
             tables = tables.reshape(length, groups, -1, width)
         both = np.zeros((2, length, width), np.float32)
-        both[0, :, vocabulary:] = LOWEST
-        both[0, :, :vocabulary] = 0.0 if base is None else base
-        both[1, :, :vocabulary] = fields if base is None else fields - base
+        base = np.zeros_like(fields) if base is None else base
+        both[0] = LOWEST
+        both[:, :, :vocabulary] = base, fields - base
         lanes = (width // LANES, LANES)
         return cls(
             both.reshape(2, length, *lanes),
@@ -84,12 +84,7 @@ class Chains(NamedTuple):
         return cls(tokens.astype(np.uint8), states, np.zeros(count))
 
     def move(
-        self,
-        tables: Tables,
-        sweeps: int,
-        threads: int = 1,
-        beta: float = 1.0,
-        label: str = "",
+        self, tables: Tables, sweeps: int, threads: int = 1, beta: float = 1.0, label: str = ""
     ) -> None:
         """Moves the chains by `sweeps` sweeps of exp(base + beta (log p - base))."""
 
@@ -101,12 +96,7 @@ class Chains(NamedTuple):
 
 
 def sample(
-    model: PairModel,
-    count: int,
-    sweeps: int,
-    seed: int,
-    threads: int = 1,
-    label: str = "chains",
+    model: PairModel, count: int, sweeps: int, seed: int, threads: int = 1, label: str = "chains"
 ) -> np.ndarray:
     """Tokens (count, L) uint8 of independent chains after `sweeps` sweeps from uniform colours."""
     stream = np.random.SeedSequence(seed)

@@ -22,9 +22,7 @@ SWEEPS, SETTLED = 100_000, 1e-13  # sweeps at most; change sum |p - p'| of one t
 
 class MaskedGibbs:
     """Chains that redraw a token from the model's masked conditional: one forward pass a step.
-
-    `scored`, chains of an energy at the same tokens, is asked for that energy after each sweep.
-    """
+    `scored`, chains of an energy at the same tokens, is asked for it after each sweep."""
 
     targeted = False
 
@@ -32,9 +30,8 @@ class MaskedGibbs:
         self.model, self.scored, self.tokens = model, scored, scored.tokens
 
     def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
-        return self.model.masked_logits(
-            self.tokens[chains], torch.arange(len(chains), device=chains.device), positions
-        )
+        rows = torch.arange(len(chains), device=chains.device)
+        return self.model.masked_logits(self.tokens[chains], rows, positions)
 
     def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
         self.tokens[chains, positions] = tokens
@@ -58,32 +55,30 @@ def redraw(
 ) -> Record:
     """Draws every position of every chain anew, sweep by sweep; arguments as of `advance`.
 
-    `chains` has `conditionals` (n, |V|), up to a constant a row, `replace` and `energy`. The energy
-    follows what was drawn where the conditionals are its own, `chains.targeted`; else it is asked
-    for after each sweep.
+    `chains` has `conditionals` (n, |V|), up to a constant a row, `replace` and `energy`, which is
+    asked for after each sweep unless the conditionals are its own, `chains.targeted`.
     """
     count, sweeps, length = visits.shape
     record = Record(sweeps, count)
     device = chains.tokens.device
     tokens = chains.tokens.cpu().numpy().copy()
     energies = chains.energy().cpu().numpy().copy() if chains.targeted else None
-    every = torch.arange(count, device=device)
+    rows, every = np.arange(count), torch.arange(count, device=device)
     for sweep in range(sweeps):
         for step in range(length):
-            positions = np.ascontiguousarray(visits[:, sweep, step])
+            positions = visits[:, sweep, step].copy()
             where = torch.from_numpy(positions).to(device)
-            current = tokens[np.arange(count), positions]
+            current = tokens[rows, positions]
             logits = chains.conditionals(every, where)
             if betas is not None:
                 logits = logits * torch.from_numpy(betas).to(logits)[:, None]
             drawn, gain = propose(logits, uniforms[:, sweep, step, 0].copy(), current)
             chains.replace(every, where, torch.from_numpy(drawn).to(device))
-            tokens[np.arange(count), positions] = drawn
+            tokens[rows, positions] = drawn
             if energies is not None:
                 energies -= gain if betas is None else gain / betas
-            same = drawn == current
-            record.same[sweep] += same
-            record.accepted[sweep] += ~same
+            record.same[sweep] += drawn == current
+            record.accepted[sweep] += drawn != current
             if report is not None:
                 report((sweep * length + step + 1) * count, record)
         record.energies[sweep] = chains.energy().cpu().numpy() if energies is None else energies
@@ -173,9 +168,8 @@ def stationary(model: Model) -> Tensor:
     law = torch.full_like(every, 1 / len(every), dtype=torch.float64)
     for _ in range(SWEEPS):
         before = law
-        for site, chances in enumerate(sites):
-            others = law.view(vocabulary**site, vocabulary, -1).sum(1, keepdim=True)
-            law = (others * chances).flatten()
+        for chances in sites:
+            law = (law.view(chances.shape).sum(1, keepdim=True) * chances).flatten()
         if (law - before).abs().sum() < SETTLED:
             return law.view((vocabulary,) * length)
     raise Refusal(f"found chains that do not settle in {SWEEPS} sweeps; take gibbs", "sampler")
