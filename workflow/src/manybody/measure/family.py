@@ -161,9 +161,15 @@ def of_all_columns(
     if not about["left_out"]["columns"]:
         return model
     every = read(
-        about["file"], about["format"], about["kind"], about["reference"], occupancy=0.0,
-        coverage=about["coverage"], identity=about["identity"], threads=threads,
-    )  # fmt: skip
+        about["file"],
+        about["format"],
+        about["kind"],
+        about["reference"],
+        occupancy=0.0,
+        coverage=about["coverage"],
+        identity=about["identity"],
+        threads=threads,
+    )
     return fitted(every, path, threads, f"{label}, all columns" if label else "", apart=False)
 
 
@@ -279,9 +285,13 @@ def three_body(family: Family, threads: int) -> str:
 
     try:
         found = compare(
-            family.tokens, family.vocabulary, family.weights, family.clusters, threads=threads,
+            family.tokens,
+            family.vocabulary,
+            family.weights,
+            family.clusters,
+            threads=threads,
             label=f"Three-body terms of {family.about['source']}",
-        )  # fmt: skip
+        )
     except ValueError as error:
         return f"Whether three-body terms matter cannot be said: {error}."
     return (

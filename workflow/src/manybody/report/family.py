@@ -96,10 +96,16 @@ def write(folder: str | Path, record: dict, command: str, parts: Sequence[tuple]
         if Path(folder, name).is_file()
     ]
     return _write(
-        Path(folder, PAGE), "family.html", command, sections=sections, files=files, family=record,
-        answers=answers(record), map=pictures[MAP],
+        Path(folder, PAGE),
+        "family.html",
+        command,
+        sections=sections,
+        files=files,
+        family=record,
+        answers=answers(record),
+        map=pictures[MAP],
         mapped=MAPPED,
-    )  # fmt: skip
+    )
 
 
 def write_many(

@@ -136,9 +136,14 @@ class FullFit:
         family = pair_fit.Family(tokens, description["vocabulary"], weights)
         strengths = pair_fit.penalty(family, recipe["optimizer"]["couplings"]), pair_fit.STRENGTH
         found = pair_fit.solve(
-            family, strengths, recipe["threads"], recipe["steps"], label=f"fit, {what}",
-            heads=recipe["optimizer"].get("heads"), kind=np.dtype(recipe["precision"]).type,
-        )  # fmt: skip
+            family,
+            strengths,
+            recipe["threads"],
+            recipe["steps"],
+            label=f"fit, {what}",
+            heads=recipe["optimizer"].get("heads"),
+            kind=np.dtype(recipe["precision"]).type,
+        )
         model = models.build(description)
         model.take(found.model)
         return model, found
@@ -314,9 +319,13 @@ class Fit:
         ]
         weights = self.sequence_weights.cpu() if self.weighted else None
         rows += _rows(
-            model, self.train.cpu(), self.validation, best["iterations"], best["evaluations"],
+            model,
+            self.train.cpu(),
+            self.validation,
+            best["iterations"],
+            best["evaluations"],
             weights,
-        )  # fmt: skip
+        )
         about = {"data": self.fingerprints, "restarts": self.restarts, "kept": best["restart"]}
         _write_run(self.out, model, self.settings | about, rows)
         self.resume.clear()

@@ -69,9 +69,15 @@ class Factored(Model):
         if attention != "free":
             sizes["attention"] = attention
         super().__init__(
-            "factored", vocabulary, length, layers=layers, rank=rank, bias=bias, variant=variant,
+            "factored",
+            vocabulary,
+            length,
+            layers=layers,
+            rank=rank,
+            bias=bias,
+            variant=variant,
             **sizes,
-        )  # fmt: skip
+        )
         if rank is not None and rank > vocabulary:
             raise ValueError(
                 f"factored: rank {rank} is above |V| = {vocabulary}; "
@@ -295,9 +301,13 @@ class Factored(Model):
         if not torch.is_grad_enabled():
             return features_of_copies(self, tokens, positions)
         return checkpoint(
-            features_of_copies, self, tokens, positions, use_reentrant=False,
+            features_of_copies,
+            self,
+            tokens,
+            positions,
+            use_reentrant=False,
             preserve_rng_state=False,
-        )  # fmt: skip
+        )
 
 
 def _uniform(scale: float, *shape: int) -> Tensor:

@@ -126,7 +126,7 @@ def numbers(data: Data) -> Iterator[pd.DataFrame]:
         errors = pd.DataFrame(errors, list(mapped), CouplingError._fields)
         for panel, name in (("c end", "error"), ("pearson", "pearson")):
             last = errors[name].dropna()
-            yield style.points(panel, entry.label, last.index, math.nan, last)
+            yield style.points(panel, entry.label, last.index, [math.nan] * len(last), last)
 
 
 def _difference(label: str, lower: Entry, upper: Entry) -> records.Comparison:
