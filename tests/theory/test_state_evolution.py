@@ -49,9 +49,9 @@ def seeds(count, seed=7):
 @pytest.fixture
 def small(monkeypatch):
     """Tables of few overlaps."""
-    few = {"SINGLE_LAYER": (0.1, 0.4, 0.8), "BOTH": (0.1,), "ERROR_POINTS": 512}
-    for name, value in few.items():
-        monkeypatch.setattr(se, name, value)
+    monkeypatch.setattr(se.table, "SINGLE_LAYER", (0.1, 0.4, 0.8))
+    monkeypatch.setattr(se.table, "BOTH", (0.1,))
+    monkeypatch.setattr(se, "ERROR_POINTS", 512)
 
 
 def test_gain_is_the_slope_of_the_free_entropy_and_posteriors_are_true():
@@ -264,7 +264,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
 def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(
     small, monkeypatch
 ):
-    monkeypatch.setattr(se, "SINGLE_LAYER", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
+    monkeypatch.setattr(se.table, "SINGLE_LAYER", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
     monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
     entry = {**ENTRY, "skip": 0.5, "activation": "linear", "alphas": [0.3, 0.4, 0.62]}
     frame, _ = se.compute({**entry, "points": 512})
