@@ -265,7 +265,7 @@ def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak
     small, monkeypatch
 ):
     monkeypatch.setattr(se.table, "SINGLE_LAYER", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
-    monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
+    monkeypatch.setattr(se.table, "BOTH", (0.05, 0.2))
     entry = {**ENTRY, "skip": 0.5, "activation": "linear", "alphas": [0.3, 0.4, 0.62]}
     frame, _ = se.compute({**entry, "points": 512})
     rows = frame.set_index(["quantity", "series", "x"])["y"]
