@@ -1,5 +1,6 @@
 """The block `clones`: sequences drawn from a trained model."""
 
+import math
 from typing import Literal
 
 from manybody import models
@@ -110,8 +111,8 @@ class Clone(Block):
                 f" of {self.model}",
             )
         of = sized(self.source, config)
-        states = (of.vocabulary or 0) ** (of.length or 1)
-        if self.sampler == "enumerated" and states > samplers.STATES:
+        bits = (of.length or 1) * math.log2(of.vocabulary or 1)  # |V|^L of a wrong L takes minutes
+        if self.sampler == "enumerated" and round(bits, 6) > math.log2(samplers.STATES):
             yield self.refused(
                 "sampler",
                 f"another for more than {samplers.STATES} states, as it enumerates all",

@@ -76,8 +76,7 @@ def _download(url: str, part: Path, patience: float, otherwise: str) -> None:
     """Completes `part` from `url`; what arrived stays on disk whatever happens."""
     failures = 0
     while True:
-        before, final = _size(part), False
-        reason: object = "the connection ended early"
+        before, final, reason = _size(part), False, ConnectionError("the connection ended early")
         try:
             if _receive(url, part):
                 return
@@ -90,7 +89,7 @@ def _download(url: str, part: Path, patience: float, otherwise: str) -> None:
             raise SourceError(
                 f"cannot download {_public(url)}: {reason}. Run again to go on with what is in "
                 f"{part}, or fetch the file elsewhere and {otherwise}"
-            )
+            ) from reason
         time.sleep(patience * 2**failures)
 
 

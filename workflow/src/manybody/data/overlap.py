@@ -31,8 +31,8 @@ def overlap(train: Sequences, blocks: np.ndarray) -> dict:
     """
     count, length = blocks.shape
     run, changed = min(SHARED, length), length // PART
-    parts = sliding_window_view(blocks, run, axis=1).reshape(-1, run)
-    shared = stand_in(train, parts).reshape(count, -1).any(axis=1)
+    parts = sliding_window_view(blocks, run, axis=1).reshape(count * (length - run + 1), run)
+    shared = stand_in(train, parts).reshape(count, length - run + 1).any(axis=1)
     return {
         "blocks": count,
         "verbatim": np.flatnonzero(stand_in(train, blocks)).tolist(),

@@ -79,11 +79,11 @@ def checkpoint_steps(manifest: Run) -> list[int]:
 
 
 def history(manifest: Run):
-    """The run's history, a row a checkpoint and split.
+    """The run's history as a table of pandas, a row a checkpoint and split.
 
     Columns: step, epoch, learning_rate (of the step to come), split (train: mean over the batches
     since the last checkpoint; validation), loss (nats per predicted token), loss_se (over
-    sequences; NaN for train), accuracy, tokens (predicted, so far or in the validation set).
+    sequences; NaN for train), accuracy, tokens (predicted: so far; in the validation set).
     """
     from pyarrow import parquet
 

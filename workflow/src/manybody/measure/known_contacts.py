@@ -236,7 +236,7 @@ def structure_distances(
             "these are of several copies, distances between copies are wrong; give each copy a "
             "chain of its own"
         ]
-        * bool((steps["number"] < 0).any() or (steps["part"] > 0).any())
+        * bool((steps["number"] < 0).any() or steps["part"].iloc[1:].any())
     )
     lacking = np.setdiff1d(columns, sites[np.isfinite(between).any(axis=0)]) + 1
     said.append(

@@ -74,7 +74,7 @@ def times(table: pd.DataFrame, clock: str = "gap") -> pd.DataFrame:
     checkpoint has the last step as its time, a bound, and is not `reached`.
     """
     rows, facts = [], ["term", "order", "information", "nested"]
-    for of_term, own in table.sort_values("step").groupby(facts):
+    for of_term, own in table.sort_values("step").groupby(facts, dropna=False):
         missing = own["gap"] / own["information"] if clock == "gap" else 1 - own[clock]
         steps, missing = np.log(own["step"].clip(lower=1)).to_numpy(), missing.to_numpy()
         for left in LEFT:

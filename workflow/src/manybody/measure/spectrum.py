@@ -118,12 +118,13 @@ def spectrum(
         draws.learn_profile()
     wanted, done = list(costs), dict.fromkeys(costs, 0)
     while True:
-        if rows is not None:
+        if rows is not None and len(rows):
             table = summary(rows, first, higher, degree, variance, seed)
             if save is not None:
                 save(rows)
             wanted = _wanted(table, degree, BELIEVED * draws.chunk)
-            done = (rows.groupby("order")["draw"].max() + 1) // draws.chunk
+            drawn = rows.groupby("order")["draw"].max().reindex(list(costs), fill_value=-1)
+            done = (drawn + 1) // draws.chunk
         left = forwards - sum(done[order] * cost for order, cost in costs.items())
         added = []
         for order in wanted:

@@ -98,8 +98,8 @@ def over_seeds(
 ) -> Comparison:
     """The mean of differences over runs that differ by their seed, which must be above a bound.
 
-    others: `deviations`, and `resolution`: what the spacing of checkpoints, which all runs share,
-    gives to a difference of times.
+    others: `deviations`, and `resolution`: the standard deviation of a difference of times by the
+    spacing of checkpoints, which all runs share.
     """
     if not len(differences) or not all(map(math.isfinite, differences)):
         return unusable(label, "a run has no such number")
@@ -171,7 +171,9 @@ def judged(
     # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
     # one farthest outside among those that say no, or do not say yes.
     deciding = refuted or [
-        part for part in parts if (part.verdict() == "yes") == (verdict == "yes")
+        part
+        for part, answer in zip(parts, answers, strict=True)
+        if (answer == "yes") == (verdict == "yes")
     ]
     shown = min(deciding, key=lambda part: part.room())
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)

@@ -166,7 +166,7 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
     ]
 
 
-def recipes() -> list[dict[str, float]]:
+def recipes() -> list[dict]:
     """Recipes tried: `layers, rank, learning_rate, steps`, nats at the end, CPU seconds."""
     return pd.read_csv(RECIPES).to_dict("records")
 

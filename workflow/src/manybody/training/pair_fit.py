@@ -337,9 +337,9 @@ def fit(
 ) -> PairModel:
     """The pair model of tokens (N, L), `weights` (N,) their weights, all ones if None.
 
-    `gap` is the number of a colour that is neither input nor target. By default there is none, so
-    that gaps count like residues; leave them out of the norm (`PairModel.norms`): the contacts of
-    real families come out better so.
+    `gap` is the number of a colour that is neither input nor target: it adds nothing to logits, and
+    sites that have it do not count. By default there is none, so that gaps count like residues;
+    leave them out of the norm (`PairModel.norms`): contacts of real families come out better so.
     With H `heads` the couplings are those of factored attention, see `Heads`.
     With the scale "gremlin" c_J is .01 (L - 1)(q - 1), as of GREMLIN and plmc, with "plmdca" .01
     times the sum of the weights; q does not count the gap. Progress is shown under `label`, if one

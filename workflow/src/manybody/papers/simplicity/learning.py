@@ -128,8 +128,8 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
 def late_changes(
     student: Evaluated, ladder: Sequence[str], steps: tuple[int, int]
 ) -> Iterator[Comparison]:
-    """Late in training the loss of the lowest order rests, that of the highest falls on, by more
-    than all others; unknown where a step is no checkpoint."""
+    """Late in training the loss of the lowest order falls by less than 5 % of its drop, that of the
+    highest falls on, by more than all others; unknown where a step is no checkpoint."""
     *others, highest = ladder
     losses = {name: _losses(student.curves, name).reindex(steps) for name in ladder}
     change = {name: one.diff().iloc[-1] for name, one in losses.items()}

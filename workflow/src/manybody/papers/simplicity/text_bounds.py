@@ -80,8 +80,10 @@ def read(runs: Sequence[Sequence[needed.Tested]]) -> list[Bound]:
     """The bounds of each order, of the last checkpoints."""
     found = []
     for of_order in runs:
-        losses = [stored.read_losses({run.seed: run.file("losses")}) for run in of_order]
-        sums = list(map(stored.select, losses, [_test(run.targets) for run in of_order]))
+        sums = [
+            stored.select(stored.read_losses({one.seed: one.file("losses")}), _test(one.targets))
+            for one in of_order
+        ]
         about = Manifest.read(of_order[-1].file("runs"), "model").about
         found.append(Bound(models.about(about["description"]).order, sums))
     return found

@@ -164,14 +164,14 @@ def student_of(
     """A student of a block `KnownTruth`. losses: of an evaluation. truth, distributions: as
     `measure.truths` makes them."""
     series = {
-        one.label: [_step(name, losses, truth, distributions[name]) for name in one.targets]
+        one.label: [_step(name, losses, truth, distributions) for name in one.targets]
         for one in part.exact
     }
     name = f"{models.about(spectrum.about['description']).label} on {spectrum.about['source']}"
     return Student(name, series, range(1, len(part.exact[0].targets) + 1), spectrum)
 
 
-def _step(name: str, losses, truth: pd.DataFrame, distribution: dict) -> Step:
+def _step(name: str, losses, truth: pd.DataFrame, distributions: dict) -> Step:
     mine, true = losses[losses["target"] == name], truth[truth["series"] == name]
     exact = true[true["quantity"] == "truth"].set_index("x")["y"].sort_index()
     own = true.loc[true["quantity"] == "own", "y"]
@@ -184,7 +184,7 @@ def _step(name: str, losses, truth: pd.DataFrame, distribution: dict) -> Step:
         )
     differences = each.sub(exact.to_numpy(), axis=0)
     return Step(
-        _label(distribution),
+        _label(distributions[name]),
         stored.learning_curves(mine),
         float(exact.mean()),
         float(own.iloc[0]) if len(own) else math.nan,

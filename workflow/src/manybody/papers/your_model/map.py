@@ -112,7 +112,7 @@ def _draw_map(axes, values: np.ndarray, tables: Tables, **looks) -> None:
     drawn = axes.imshow(values[rows], aspect="auto", interpolation="none", **looks)
     axes.figure.colorbar(drawn, ax=axes).outline.set_linewidth(0)
     few = len(words) <= NAMED
-    names = np.array(words if few else range(len(words)))
+    names = np.array(words if few else range(len(words)), object)
     columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
     ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
     axes.set_xticks(columns, names[columns])

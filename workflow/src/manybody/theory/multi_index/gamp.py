@@ -72,7 +72,8 @@ def draw(
     side_information: float = 0.0,
     activation: str = "softmax",
 ) -> Data:
-    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z."""
+    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z;
+    activation: softmax or linear, of both layers."""
     count = round(alpha * size)
     teacher = generator.normal(size=(2, size))
     tokens = generator.normal(size=(count, 2, size))

@@ -183,9 +183,9 @@ def prediction_errors(
     """Plug-in and posterior-mean error at Q, squares summed over the four entries of y.
 
     Plug-in: E |g(Z) - g(omega)|^2, of a student that takes its mean omega ~ N(0, Q) for
-    Z ~ N(omega, I - Q), without the regulariser. Posterior mean: E |y - E[y | omega]|^2, the least
-    error there is, by half the squared difference of two y of the same omega. normal: of `draws`,
-    with two Z - omega.
+    Z ~ N(omega, I - Q). Posterior mean: E |y - E[y | omega]|^2, the least error there is, by half
+    the squared difference of two y of the same omega. Neither has the regulariser. normal: of
+    `draws`, with two Z - omega.
     """
     Q = overlap_matrix(overlap)
     omega, noise = root(Q) @ normal[:, 0], root(np.eye(2) - Q)

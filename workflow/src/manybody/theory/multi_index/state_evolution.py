@@ -80,8 +80,9 @@ def fixed_point(
     differences are taken again, and where that does not help a step is the iteration's, or LONGEST
     down below NONE.
 
-    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2, and is held
-    at 1 - Q = FULL. `fixed_layer` keeps its overlap; jacobian: dF / dlogit Q to begin with.
+    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2; 1 - Q is at
+    least FULL. `fixed_layer` keeps its overlap; jacobian: dF / dlogit Q to begin with, by
+    differences where it is None.
     """
     Q = np.minimum(np.array(initial, dtype=float), 1 - FULL)
     top = logit(1 - FULL)
