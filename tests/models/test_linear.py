@@ -25,6 +25,7 @@ def calls(monkeypatch) -> list:
         made.append(tuple(rows.shape))
         return product(rows, *others)
 
+    monkeypatch.setattr(linear, "by_onednn", True)
     monkeypatch.setattr(linear, "_product", counted)
     return made
 
