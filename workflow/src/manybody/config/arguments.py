@@ -158,8 +158,7 @@ def _numbers(name: str, value: Any, sizes: dict[str, int]) -> np.ndarray:
 
 
 def _tokens(name: str, given: dict, length: int | None) -> np.ndarray:
-    """The tokens of this name as rows of `length`, or of the length and |V| of the model; a
-    `sequence` is one row."""
+    """Tokens `name`, rows of `length` or of the model's length and |V|; a `sequence` is one row."""
     model, vocabulary, causal = given.get("model"), given.get("vocabulary"), False
     if model is not None:
         vocabulary, length = model.vocabulary, model.length

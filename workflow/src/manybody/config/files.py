@@ -142,8 +142,7 @@ def command(arguments: list[str], added: str, target: str) -> str:
 
 
 def in_order(config, default):
-    """`config`, where it is a mapping with its keys in the order of `default`, then those that are
-    not there, by name."""
+    """`config`; the keys of a mapping in the order of `default`, then those not in it, by name."""
     if not isinstance(config, dict):
         return config
     known = default if isinstance(default, dict) else {}

@@ -194,8 +194,7 @@ def _choices(schema: dict) -> list:
 
 
 def _meant_number(value, schema: dict) -> str | None:
-    """A text, or a whole number with a point, as the number that was meant: YAML knows 7.0e-4, and
-    takes 7e-4 for a text."""
+    """The number meant by a text or a whole float: YAML knows 7.0e-4, but takes 7e-4 for a text."""
     kinds = [part.get("type") for part in alternatives(schema)]
     with suppress(ValueError):
         number = float(value) if isinstance(value, str | float) else math.nan

@@ -1,5 +1,4 @@
-"""Multiple alignments of proteins, RNA or DNA in FASTA, A3M, Stockholm or Clustal format, or with
-one sequence a line.
+"""Multiple alignments of proteins, RNA or DNA: FASTA, A3M, Stockholm, Clustal, a sequence a line.
 
 The gap is a colour, number 0. Letters that stand for several residues, and the `*` of stop codons,
 become gaps and are counted; any other letter is refused. What is passed over is said in the card,
@@ -261,8 +260,7 @@ def listed(counts: dict[str, int]) -> str:
 
 
 def read(path: Path, form: str) -> tuple[list[str], list[str]]:
-    """Names and aligned letters of the records of a file, gzipped or not; `SourceError` for fewer
-    than two, or uneven ones."""
+    """Names and aligned letters of a file, gzipped or not; `SourceError` if uneven or under two."""
     names, letters, _ = records(path, form)
     return names, columns(letters, form)
 
@@ -494,9 +492,8 @@ def parsed(text: str, form: str, path: Path) -> list[tuple[str, str]]:
 
 
 def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
-    """Records of a file in which each line has a name and letters, in one block or in several. A
-    name that comes twice in a block, which ends with an empty line or marks of conservation, is
-    that of two records."""
+    """Records of a file with a name and letters in each line, in one block or more. A name found
+    twice in a block, which ends with an empty line or marks of conservation, is of two records."""
     parts = [
         part
         for part in re.split(r"(?m)^(?://|# STOCKHOLM).*$", text)

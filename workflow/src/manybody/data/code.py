@@ -11,9 +11,8 @@ a random vector of the kernel. Every vector of at most k sites in the span of th
 in that of those of at most k sites. The law of the terms of order k and less is then that of
 largest entropy with the marginals of p on k sites, and its conditionals are the best of order k.
 
-Nested terms, a set of spins and the same with one spin more, would give that spin a mean, which a
-field on it cancels. The law of largest entropy that has one of them keeps its mean. No other term
-has their sites.
+Nested terms, a set of spins and that with one more, would give that spin a mean, which a field on
+it cancels. The law of largest entropy with either keeps its mean. No other term has their sites.
 """
 
 from collections.abc import Sequence

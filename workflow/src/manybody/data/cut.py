@@ -5,9 +5,8 @@ its sites, the terms of at most k sites. marginals: of all distributions with in
 most k sites the one with the marginals of p on any k of them, which is also that of largest
 entropy. Each changes what the other keeps.
 
-Both are written in a basis of functions of one site, orthonormal under uniform colours, of which
-the first is 1: a product over sites has the order of its other factors, and is orthogonal to all
-other products.
+Both use a basis of functions of one site, orthonormal under uniform colours, of which the first is
+1: a product over sites has the order of its other factors, and is orthogonal to all others.
 """
 
 from collections.abc import Callable, Sequence

@@ -135,8 +135,7 @@ class DocumentsWriter:
 class Documents:
     """The documents of one split on disk; iterating yields their pieces.
 
-    `documents`, `characters`, `bytes` count them; `sha256` is that of their UTF-8 text, each
-    document followed by a newline.
+    `documents`, `characters`, `bytes` count them; `sha256` is of their UTF-8, a newline after each.
     """
 
     def __init__(self, path: str | Path):

@@ -32,11 +32,10 @@ def fetch(
 ) -> Path:
     """The file at `path`, downloaded from `url` if it is not there yet.
 
-    The address has to name one file for good, as one at a commit does: a range request goes on with
-    what a killed download leaves (`path` + ".part"). The sha256 is compared with `expected` or, if
-    that is None, with what the first download recorded beside the file. `patience`: seconds before
-    the second try, doubled each time. `SourceError` says what failed and, by `otherwise`, what to
-    do with a file fetched elsewhere.
+    The address must name one file for good, as at a commit: a range request continues what a killed
+    one leaves (`path` + ".part"). The sha256 must be `expected` or, if None, what the first
+    download recorded beside the file. `patience`: seconds before the second try, doubled each time.
+    `SourceError` says what failed and, by `otherwise`, what to do with a file fetched elsewhere.
     """
     record = path.with_name(f"{path.name}.json")
     with lease(path.parent):

@@ -150,8 +150,7 @@ def _hash(text: str) -> int:
 def common(documents: Iterable[Iterable[int]], works: Sequence[int], path: Path) -> set[int]:
     """The hashes that more than `COMMON` works have, of the hashes of each document.
 
-    They lie in the file `path`, each with its work; those of a part of all values are compared at a
-    time.
+    They lie in the file `path`, each with its work; a part of all values is compared at a time.
     """
     rows = zip(documents, works, strict=False)
     numbers = chain.from_iterable((one, work) for hashes, work in rows for one in hashes)

@@ -28,13 +28,11 @@ def measure(
     stream: np.random.SeedSequence,
     threads: int = 1,
 ) -> dict:
-    """Compares samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, with the
-    distribution.
+    """Compares samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, to `model`.
 
-    Where all states can be counted: `method` exact and what `enumeration.chi_square` returns, of
-    the samples and `CHECKED` more chains. Else `method` starts, and `hot` and `cold`: mean beta H
-    and mean Hamming distance of `CHECKED` chains from uniform colours and from the lowest energy
-    found, with standard errors.
+    If all states can be counted: `method` exact and `enumeration.chi_square` of the samples and
+    `CHECKED` more chains. Else `method` starts, `hot` and `cold`: means and standard errors of beta
+    H and Hamming distance of `CHECKED` chains from uniform colours and the lowest energy found.
     """
     hot, cooled, cold, colours = stream.spawn(4)
     chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")

@@ -56,8 +56,7 @@ def begun(
 def in_parts(
     run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
 ) -> None:
-    """Calls `run` for parts of at most `size` chains, on several threads; an empty `label` shows no
-    progress."""
+    """Calls `run` for parts of up to `size` chains, on threads; no progress if `label` is empty."""
     parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
         for part, _ in zip(parts, pool.map(run, parts), strict=True):

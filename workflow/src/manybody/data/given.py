@@ -1,6 +1,4 @@
-"""The files that a config names, looked at by the Snakefile before any job reads them, so that the
-standard library has to be enough.
-"""
+"""Files of a config, seen by the Snakefile before any job, so with the standard library alone."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""Sequences drawn from p(s) ~ exp(-beta H) with k-body interactions (docs/science/many-body.md,
-sections 1 to 4).
+"""Samples p(s) ~ exp(-beta H) with k-body terms (docs/science/many-body.md, sections 1 to 4).
 
 J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
 The scale S of the logits sets the temperature. Every data set is tested before it is written: the
@@ -34,11 +33,9 @@ def make(
     source: dict, name: str, hamiltonian: str | Path, out: dict[str, str | Path], threads: int = 1
 ) -> None:
     """Samples the source (its entry in the config) called `name`: writes its Hamiltonian, whose
-    document has what `equilibrium.measure` returned, and each split to `out[split]`.
-
-    `SourceError` names the key that is wrong, or says that chains are frozen, not equilibrated or
-    trapped; nothing is written then.
-    """
+    document has what `equilibrium.measure` returned, and each split to `out[split]`. `SourceError`
+    names the key that is wrong, or says that chains are frozen, not equilibrated or trapped;
+    nothing is written then."""
     model, about = draw(source)
     streams = streams_of(source["seed"], STREAMS)
     sweeps, warmer = source["sweeps"], f"lower logit_scale (S = {source['logit_scale']})"

@@ -41,10 +41,9 @@ def encode(
 ) -> None:
     """Writes the first `most` blocks of L = `length` tokens of a text, as `Sequences`.
 
-    path: a UTF-8 file, or a folder of them; what a file holds stays as it is, blank lines too,
-    unless it holds sequences. folder: that of the tokenizer. Files that lead to `out` are left
-    beside it. `SourceError`, with `key` where the text is meant, for what cannot be read or is
-    shorter than one block.
+    path: a UTF-8 file or a folder of them; text stays as it is, blank lines too, unless it is of
+    sequences. folder: that of the tokenizer. Files that lead to `out` are left beside it.
+    `SourceError`, with `key` where the text is meant, for what cannot be read or fills no block.
     """
     out = Path(out)
     made = {name: out.with_name(f"{out.stem}.{name}") for name in ("json", "special", "documents")}

@@ -131,8 +131,7 @@ def _of_letters(path: Path, roles: dict[str, str | None]) -> Tokenizer | None:
 
 
 def _roles(folder: Path) -> dict[str, str | None]:
-    """The text of each token with a role, such as `mask_token`, None of a role that is null, and
-    the `tokenizer_class`."""
+    """Text of each token with a role, as `mask_token`, None if null, and the `tokenizer_class`."""
     found: dict[str, str | None] = {}
     for name in reversed(FILES[1:]):
         said = read_json(folder / name) if (folder / name).is_file() else {}

@@ -159,9 +159,8 @@ def read_matrix(path: str | Path) -> np.ndarray:
 
 
 def write_evcouplings(path: str | Path, pairs: pd.DataFrame, about: dict) -> None:
-    """Writes a table of `measure.contacts.pairs` (i, j, score, apc) as EVcouplings' CSV, the best
-    first: sites have the numbers and residues of the reference record in `about`, those where it
-    has a gap are left out."""
+    """Writes `measure.contacts.pairs` (i, j, score, apc) as EVcouplings' CSV, best first: with
+    numbers and residues of the reference record in `about`, without sites where it has a gap."""
     known = np.array([number is not None for number in about["numbers"]])
     ranked = pairs[known[pairs["i"] - 1] & known[pairs["j"] - 1]]
     ranked = ranked.sort_values("apc", ascending=False, kind="stable")
@@ -199,9 +198,8 @@ def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: in
     first. Its target is the reference record in `about`, whose residues in columns count from 1:
     pairs of columns where it has a gap are left out.
 
-    p = s / (s + s_n), with s_n the n-th best score of n residues, 0 for scores below 0: half for
-    that pair, as n contacts are what a fold of n residues has about. It ranks the pairs, and is no
-    probability that was checked.
+    p = s / (s + s_n), with s_n the n-th best score of n residues, 0 for s < 0: half for that pair,
+    as a fold of n residues has about n contacts. It ranks pairs, and is no checked probability.
     """
     sites = [site for site, number in enumerate(about["numbers"]) if number is not None]
     letters = "".join(about["aligned"][site] for site in sites).upper()

@@ -3,8 +3,7 @@
     H(s) = -1/2 sum_{i,j} J_ij U_{s_i s_j},   P(s) = exp(-beta H) / Z        (1)
     P(s_i = a | rest) = softmax_a beta sum_j J_ij U_{a s_j}                   (5)
 
-As a `Hamiltonian` this is order 2 with couplings J, colours -U/2 and the same beta. Files of the
-user hold J and U as in (1).
+As a `Hamiltonian`: order 2, couplings J, colours -U/2, the same beta. Files have J and U as in (1).
 
 The temperature is given, or found from the mean Hamming distance of two sequences. Chains from
 uniform and from ordered starts must agree at it, and forget their energy within a few sweeps. Not

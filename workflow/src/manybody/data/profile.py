@@ -17,10 +17,9 @@ def align(names: list[str], letters: list[str], family: list[str], kind: str) ->
     """The residues of each sequence in the columns of the family, `-` where it has none: rows of
     L letters. What lies between columns or beyond them is dropped.
 
-    letters: of the alphabet `kind`, gaps in them do not count; family: its aligned rows, of which
-    each column becomes a state of the profile. HMMER aligns the part that is alike; residues beyond
-    it fill the columns left at an end, if the sequence ends there as well. `Refusal` says how to
-    install pyhmmer.
+    letters: of the alphabet `kind`, gaps do not count; family: its aligned rows, each column a
+    state of the profile. HMMER aligns the part that is alike; residues beyond it fill the columns
+    left at an end, if the sequence ends there as well. `Refusal` says how to install pyhmmer.
     """
     try:
         from pyhmmer import easel, hmmer, plan7

@@ -82,10 +82,9 @@ def encode_split(
 ) -> None:
     """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
 
-    `blocks`: how many to keep, from the start; all of them if None. `special` is what
-    `own_tokenizer.describe` says of a tokenizer that comes with a model: its tokens stand before
-    and after the text of each block, among the L. `SourceError` if there is no block at all, or
-    fewer than asked.
+    `blocks`: how many to keep, from the start; all if None. `special` is what
+    `own_tokenizer.describe` says of a model's own tokenizer: its tokens stand before and after the
+    text of each block, among the L. `SourceError` if there is no block at all, or fewer than asked.
     """
     bpe = load(tokenizer)
     text = Documents(documents)
@@ -149,8 +148,7 @@ def _stream(
     `marker` is the token that ends a document, None where a newline does.
     """
     with Progress(text.characters, "characters", label) as progress, ThreadPoolExecutor(1) as ahead:
-        # The library tokenises the next batch, without the interpreter's lock, while this one is
-        # turned into an array.
+        # While a batch becomes an array, the library tokenises the next, without Python's lock.
         waiting = []
         for texts, ends in _batched(text, progress, marker is None):
             waiting.append((ahead.submit(encoded, bpe, texts), ends))
@@ -161,8 +159,7 @@ def _stream(
 
 
 def encoded(bpe: Tokenizer, texts: list[str]) -> list[Encoding]:
-    """The tokens of each of some texts, without special ones; `SourceError` where the library has
-    no token for a part of one."""
+    """Tokens of each text, without special ones; `SourceError` if a part of one has no token."""
     try:
         return bpe.encode_batch_fast(texts, add_special_tokens=False)
     except Exception as error:  # the library raises Exception itself

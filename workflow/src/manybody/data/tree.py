@@ -1,11 +1,10 @@
 """Sequences of the leaves of a binary tree, exact by belief propagation, whole or filtered.
 
-A tree of depth l has L = 2^l leaves and symbols 0 ... q - 1. The root is uniform; a node with
-symbol a has children b and c with probability M[a, b, c], and each pair (b, c) has one parent, so
-that a sequence has one tree. To filter at level k is to draw the 2^k nodes at depth k independently
-given the root, node j from P_j(. | root), what M makes of it along its path; below them M holds.
-k = 0 is the whole tree; of k = l, leaves are independent given the root. Garnier-Brun, Mezard,
-Moscato and Saglietti (2025).
+A tree of depth l has L = 2^l leaves and symbols 0 ... q - 1. The root is uniform; a node of symbol
+a has children b, c with probability M[a, b, c], and each pair (b, c) has one parent, so a sequence
+has one tree. A filter at level k draws the 2^k nodes there independently given the root, node j
+from P_j(. | root), what M makes of it along its path; below them M holds. k = 0 is the whole tree;
+at k = l leaves are independent given the root. Garnier-Brun, Mezard, Moscato and Saglietti (2025).
 
 Messages go up, u(a) = sum_bc M[a, b, c] u_left(b) u_right(c), and from the root down again; the
 derivative of p(x) by the message of a leaf is the leaf's distribution given all others.
@@ -106,8 +105,7 @@ def random_rules(vocabulary: int, deviation: float, random: np.random.Generator)
 
 
 def of(source: dict) -> Tree:
-    """The tree of a source, its entry in the config; sources that differ by the level only have
-    the same rules."""
+    """The tree of a source, its config entry; those that differ by level only share their rules."""
     random = np.random.default_rng(source["seed"])
     rules = random_rules(source["vocabulary"], source["rules"]["deviation"], random)
     return Tree(rules, source["depth"], source["level"])

@@ -34,8 +34,7 @@ Repository = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]  # of the Huggi
 class Condition(NamedTuple):
     """`key` has one of `values` where each of the keys in `where` has one of the values there.
 
-    Values are one, a tuple of several, or a function that is true of them. why, expected: parts of
-    the sentence that refuses another.
+    values: one, a tuple of several, or a function true of them. why, expected: parts of a refusal.
     """
 
     key: str

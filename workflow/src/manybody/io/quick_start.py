@@ -56,8 +56,7 @@ def unfilled_weights():
 
 
 def number_column(values: np.ndarray):
-    """An Arrow column (n,) of numbers without nulls, which shares the memory of the values; not by
-    `pa.array`, which imports pandas."""
+    """Numbers (n,) without nulls as an Arrow column on their memory; `pa.array` imports pandas."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)

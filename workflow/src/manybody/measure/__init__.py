@@ -1,2 +1,1 @@
-"""Measurements of trained models: losses on sequences, spectra, maps, couplings, contacts, and the
-times at which they learn."""
+"""Trained models' losses on sequences, spectra, maps, couplings, contacts and times of learning."""

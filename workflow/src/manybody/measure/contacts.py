@@ -3,8 +3,7 @@
 Factored attention of H heads has the pair couplings J_ij(a, b) = sum_h A^h_ij V^h_ab. A pair's
 score is the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the zero-sum gauge, in which every
 row and column of a coupling sums to zero and its norm is least. The average product correction
-subtracts what a site has in common with all others (Dunn et al. 2008; docs/science/potts.md,
-section 5).
+subtracts what a site shares with all others (Dunn et al. 2008; docs/science/potts.md, section 5).
 """
 
 import math

@@ -24,9 +24,8 @@ LICENCES = {"tinystories": ["cdla-sharing-1.0"], "wikitext103": ["cc-by-sa-3.0",
 def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> None:
     """Writes the clone of a manifest to `folder`; what is there under the same names is replaced.
 
-    `sweep-{n}.parquet` and `starts.parquet` have the columns `tokens` and, where tokens can be
-    read, `text`. sequences: the folder of the clone's source; `ArtifactError` where it no longer
-    holds what the chains started from.
+    `sweep-{n}.parquet` and `starts.parquet` have the columns `tokens` and, if these can be read,
+    `text`. sequences: folder of the clone's source; `ArtifactError` if it lacks the chains' starts.
     """
     manifest, folder, sequences = Path(manifest), Path(folder), Path(sequences)
     listed = Manifest.read(manifest, "clones")

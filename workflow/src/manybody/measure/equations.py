@@ -24,8 +24,7 @@ from manybody.models.stored import load_model
 def evaluate(
     manifests: Iterable[str | Path], validation: str | Path, energy: str | Path
 ) -> pd.DataFrame:
-    """Loss of each sequence of a validation split: a table of theory, a row a sequence, its number
-    in x, its loss in y.
+    """Losses of a validation split, a table of theory: a row a sequence, its number x, its loss y.
 
     manifests: of runs on one source; a run that diverged, or that has no equation of one layer, has
     no rows. energy: the source's Hamiltonian. Quantity `optimum`: the true conditionals; `loss`:

@@ -78,9 +78,8 @@ class Found:
 def opened(
     path: str | Path, structure: str | Path | None, chain: str | None = None, **reading
 ) -> tuple[Family, contacts.Truth | None]:
-    """A family, read with the options `reading` of `data.family.read`, and what is known of it. If
-    none is named, and the structure is not that of the first record, the reference is the record
-    that is most like the structure."""
+    """A family, read with options of `data.family.read`, and its `Truth`. If none is named and the
+    structure is not the first record's, the reference is the record most like the structure."""
     family = read(path, **reading)
     try:
         return family, truth_of(family, structure, chain)
@@ -311,9 +310,8 @@ def found_in(
     separation: int | None = None,
     scored: PairModel | None = None,
 ) -> Found:
-    """Contacts and scores of a family by its model; pairs are scored by `scored`, by default the
-    same. Pairs nearer than `separation` columns do not count, by default 6 of proteins and 4 of RNA
-    and DNA."""
+    """Contacts of a family by its model, scores of pairs by `scored`, by default the same. Pairs
+    nearer than `separation` columns do not count, by default 6 of proteins, 4 of RNA and DNA."""
     separation = NEAREST[family.about["kind"]] if separation is None else separation
     scored = scored or model
     norms, sites = scored.norms(alignment.GAP), np.array(scored.about["columns"]) - 1

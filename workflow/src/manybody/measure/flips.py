@@ -24,10 +24,9 @@ UNIFORM = 0.1  # share of draws that ignore the profile, so that no weight excee
 class Conditionals(NamedTuple):
     """A question to a model: the logits of a token given others.
 
-    logits: of a masked model `logits(tokens (n, L), positions (n,))` -> (n, |V|), each sequence
-    masked at its position alone, by the callable; of a causal one `logits(tokens (n, T))` ->
-    (n, T, |V|) of the token after each, T < L. Tokens and positions are int64 on the CPU, the
-    logits on any device.
+    logits: of a masked model `logits(tokens (n, L), positions (n,))` -> (n, |V|), which masks each
+    sequence at its position alone; of a causal one `logits(tokens (n, T))` -> (n, T, |V|) of the
+    token after each, T < L. Tokens and positions are int64 on the CPU, logits on any device.
     """
 
     logits: Callable[..., Tensor]

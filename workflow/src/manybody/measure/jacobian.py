@@ -8,8 +8,7 @@ nothing, so that the logits at j see the residue there, and takes q L forward pa
 the target j, as a pair model's conditionals do, and takes L times as many. The score of a pair is
 the norm of (J_ij(a, b) + J_ji(b, a)) / 2, with the average product correction of `contacts`.
 
-The Jacobian is of one context, that of the sequence, and sees pairs alone: how much more there is
-`beyond_pairs` measures.
+The Jacobian sees one context, the sequence, and pairs alone; `beyond_pairs` measures the rest.
 """
 
 import hashlib

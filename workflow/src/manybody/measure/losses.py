@@ -30,11 +30,10 @@ def evaluate(
 
     manifest: that of the run. targets: name -> (path of a Sequences file, how many of its first
     sequences; None for all). A masked model is asked for `positions`, "all" L of them or a share
-    drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
-    that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
-    Losses are sums over a sequence's predicted tokens, in nats. One thread computes them, so that
-    on one type of CPU they have the same bits. Raises `ValueError` for a set whose |V| or L is not
-    the model's, or that is too short.
+    drawn once from `seed`: the same masks for all checkpoints, targets and runs, so that losses can
+    be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last". Losses are sums over
+    a sequence's predicted tokens, in nats. One thread computes them, for the same bits on one type
+    of CPU. Raises `ValueError` for sets that are too short or not of the model's |V| or L.
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")

@@ -36,11 +36,10 @@ def extract(
 ) -> pd.DataFrame:
     """The maps of a run, in the columns of a table of maps (`tables.MAPS.write`).
 
-    manifest: that of the run. For factored attention with one head, `A` (softmax maps as they are
-    used, diagonal included) and `V` of each layer. For an encoder or the interpolation,
-    `attention` of each layer, the mean over heads and over the first `sequences` of `validation`
-    (None: all); where there are two layers or more, layer 0 is the mean of the last two maps. The
-    interpolation also has `V`, of tokens.
+    manifest: the run's. For factored attention with one head, `A` (softmax maps as used, diagonal
+    included) and `V` of each layer. For an encoder or the interpolation, `attention` of each layer,
+    the mean over heads and the first `sequences` of `validation` (None: all); with two layers or
+    more, layer 0 is the mean of the last two maps. The interpolation also has `V`, of tokens.
 
     `steps` is "all" checkpoints or the "last". Raises `ValueError` for a model without such maps.
     """

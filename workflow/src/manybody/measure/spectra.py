@@ -47,9 +47,8 @@ def measure(
     manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`.
     words: the text of some tokens, for the `passage` in `about`; numbers by default. The last
     checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and runs
-    are measured on the same blocks, so that the ratio of two has a smaller error than each. Where
-    all are asked for, so are those that the audit of a series left out, if they can be read: their
-    state is `suspect`.
+    use the same blocks, so that the ratio of two has a smaller error than each. If all are asked
+    for, so are those that the audit of a series left out, if readable: their state is `suspect`.
 
     parts: a folder that keeps the draws, for the caller to remove once the spectra are written; a
     `job` of this very name goes on from them. Progress, shown under `label` if one is given, counts

@@ -1,9 +1,8 @@
 """Losses that are known without a model: of a source's own conditionals, and of single sites.
 
 A model that has learned its source ends with the loss of the source's own conditionals on any set
-of sequences: those of a cut, of a filtered tree and of a clone, too. The least possible on a cut is
-less, the loss of the cut's own conditionals. Losses are nats per token, every site masked in turn.
-N sequences, L sites.
+of sequences, also of a cut, a filtered tree and a clone. The least possible on a cut is less, that
+of its own conditionals. Losses are nats per token, every site masked in turn. N sequences, L sites.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """The registry of models. `model.json` (one JSON document) rebuilds any of them.
 
-A model is described by a plain dict: `architecture`, `vocabulary` (|V|), `length` (L) and the
-architecture's own sizes. Each architecture has three parts, so that a process imports what it needs
-and no more:
+A plain dict describes a model: `architecture`, `vocabulary` (|V|), `length` (L) and the
+architecture's own sizes. An architecture has three parts, so a process imports only what it needs:
 
     {architecture}/__init__.py   `About`: what the description says of the model (no torch)
     {architecture}/network.py    the model itself (torch), a class of the name `About.network`

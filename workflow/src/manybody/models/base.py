@@ -28,8 +28,7 @@ class Model(nn.Module):
     special: tuple[int, ...] = ()
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
-        """The types and bounds of sizes are those of `keys`; `ValueError` for heads that do not
-        divide the width."""
+        """Sizes are typed and bounded by `keys`; `ValueError` if heads do not divide the width."""
         super().__init__()
         self.heads, width = sizes.get("heads", 1), sizes.get("width", 0)
         if width and width % self.heads:
@@ -116,8 +115,7 @@ class Model(nn.Module):
 
     @property
     def readout(self) -> tuple[Tensor, Tensor | None] | None:
-        """Weight (|V|, d) and bias (|V|,), or None, of the linear head; None where features are
-        logits."""
+        """Weight (|V|, d) and bias (|V|,) or None of a linear head; None if features are logits."""
         return self.output.weight, self.output.bias
 
     def head(self, features: Tensor) -> Tensor:

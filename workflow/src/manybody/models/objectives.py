@@ -96,8 +96,7 @@ def sequence_sums(
     positions: Tensor | None = None,
     numbers: int | None = None,
 ) -> SequenceSums:
-    """Test loss of each sequence (B, L), without `special` tokens: masked, or next-token for a
-    causal model.
+    """Test loss of each sequence (B, L), without `special` tokens: masked, or next-token if causal.
 
     positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the widest work
     array, by default for a core's cache or an accelerator; batches may change the last bits.

@@ -53,8 +53,7 @@ class Text(NamedTuple):
 def read(
     documents: dict[str, str], sequences: dict[str, str], overlap: str, ngrams: str, tokenizer: str
 ) -> Text:
-    """Counts a text; files by split, the counts of `data.overlap`, the losses of n-grams, and the
-    tokenizer."""
+    """Counts a text; files by split, counts of `data.overlap`, n-gram losses, and tokenizer."""
     opened = {split: Sequences.open(path) for split, path in sequences.items()}
     train, test = opened["train"], opened["test"]
     leaks, about = shares(overlap), Documents(documents["train"]).about

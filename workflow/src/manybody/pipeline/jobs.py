@@ -46,8 +46,7 @@ class Jobs:
     def figure_rank(self) -> dict[str, int]:
         """The rank of the first figure, from 0 on, that is drawn from each file.
 
-        Figures of fewer parts go first, and before all others one of each paper: the ranks below
-        the number of papers.
+        Fewer parts go first, after one figure of each paper: the ranks below the number of papers.
         """
         ordered = sorted(
             self.figures.names(),

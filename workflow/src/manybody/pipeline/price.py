@@ -1,5 +1,4 @@
-"""The cost of a config, before anything is run: core hours, memory and GPU hours of each stage, and
-its wall time on some nodes."""
+"""A config's cost before it runs: core hours, memory and GPU hours by stage, wall time on nodes."""
 
 from itertools import chain
 from operator import itemgetter

@@ -50,8 +50,7 @@ CHAINS = {
 
 
 def refuse_overwriting(given: Sequence[str | Path | None], made: Sequence[Path]) -> None:
-    """`Refusal` where one of the files given is one that is about to be made, or where the folder
-    of these is a file."""
+    """`Refusal` where a given file is one of those to be made, or a folder of these is a file."""
     for folder in {folder for one in made for folder in one.parents}:
         if folder.is_file():
             raise Refusal(
@@ -132,10 +131,9 @@ def _write(path: Path, template: str, command: str, **named) -> Path:
 def use_many(
     use: str, entries: Sequence[dict], folder: str | Path, reading: dict, count: int | None
 ) -> dict[str, list[str]]:
-    """Makes `energies`, `mutations` or `generated`, as `use` says, of the families that
-    `measure.family.fit_many` fitted in `folder`; returns sentences on each, by its name, also on
-    why it cannot be done. entries: as there; reading: options of `data.family.read`; count: new
-    sequences of each."""
+    """Makes `energies`, `mutations` or `generated` (`use`) of families fitted in `folder` by
+    `measure.family.fit_many`; returns sentences on each by name, or why it cannot be done. entries:
+    as there; reading: options of `data.family.read`; count: new sequences of each."""
     found = {}
     for entry in entries:
         name = entry["name"]

@@ -55,8 +55,7 @@ def found_in(files: Iterable[str]) -> list[str]:
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
-    """Writes one page (Markdown) with a line for each claim in `paths`: those of the papers first,
-    then what was found beyond them."""
+    """Writes a page (Markdown), a line a claim in `paths`: the papers' first, then those beyond."""
     found = gathered(paths)
     lines = [PREAMBLE]
     for beyond, title in PARTS.items():

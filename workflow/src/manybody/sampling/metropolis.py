@@ -1,9 +1,8 @@
 """Metropolis-Hastings clones of a masked language model (simplicity, section 4 and appendix A).
 
 A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
-`backends`. One sweep is L steps, every position once. Each chain walks through the proposals that
-equal its current token, which cost nothing, to its next real one, so that the expensive ratios are
-always computed for full batches.
+`backends`. A sweep is L steps, every position once. Each chain skips proposals equal to its current
+token, which cost nothing, to its next real one, so the expensive ratios are always of full batches.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Gibbs sampling of a `PairModel`, and its partition function.
 
 Chains visit their sites from left to right, each with random numbers of its own: samples do not
-depend on the number of threads, nor on that of other chains. Probabilities are right to single
-precision.
+depend on the number of threads or of other chains. Probabilities are right to single precision.
 """
 
 from itertools import pairwise
@@ -32,8 +31,7 @@ class Tables(NamedTuple):
     def of(
         cls, fields: np.ndarray, couplings: np.ndarray, base: np.ndarray | None = None
     ) -> "Tables":
-        """Tables of h (L, q) and J (L, L, q, q), with the fields `base` (L, q) where beta is 0,
-        zeros by default."""
+        """Tables of h (L, q) and J (L, L, q, q); fields `base` (L, q), or zeros, where beta = 0."""
         length, vocabulary = fields.shape
         width = -(-vocabulary // LANES) * LANES
         size = 1

@@ -41,9 +41,8 @@ def asked(walk, ahead):
 
 @njit(nogil=True, cache=True)
 def skip_same(walk, waiting, drawn, gains):
-    """Skips the steps of chains (n,) that draw the current token, up to the first that draws
-    another, which makes the chain ready. drawn (n, ahead): tokens; their logits are higher by gains
-    (n, ahead)."""
+    """Skips steps of chains (n,) that draw the current token, to the first to draw another, which
+    makes the chain ready. drawn (n, ahead): tokens; their logits are higher by gains (n, ahead)."""
     last = walk.visits.shape[1]
     length = last // len(walk.same)
     for m in range(len(waiting)):

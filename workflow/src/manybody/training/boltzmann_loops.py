@@ -7,10 +7,9 @@ from manybody.io.compiled import njit
 
 @njit(nogil=True, cache=True)
 def step(couplings, fields, observed, sampled, sites, found, rate, ridge, damping):
-    """Moves J and h along the gradient of the mean log-likelihood, less ridge / 2 times the squared
-    J; every coupling is divided by the variance of what it weighs, if sites were independent, plus
-    `damping`. Returns sums of x, y, x^2, y^2 and x y of connected correlations, x of the data and
-    y sampled.
+    """Moves J and h along the gradient of the mean log-likelihood less ridge / 2 times J^2; each
+    coupling is divided by the variance of what it weighs if sites were independent, plus `damping`.
+    Returns sums of x, y, x^2, y^2 and x y of connected correlations, x of the data and y sampled.
 
     couplings: (P, q, q) float32, pairs i < j in order; fields (L, q) float64; both are changed
     observed, sampled: connected correlations of the data (P, q, q) float32, f_ij sampled (P, q, q)

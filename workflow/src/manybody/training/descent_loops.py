@@ -11,8 +11,7 @@ CHUNK = 2**12  # numbers of a vector that are taken at a time: a few such stay i
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
 def compare(steps, changes, gradient, scale, kept, length, found, first, last):
-    """Ends the newest step, in the chunks from `first` to `last`, and writes its inner products to
-    found[chunk] (4, m).
+    """Ends the newest step in chunks `first` to `last`; inner products go to found[chunk] (4, m).
 
     The newest of the kept rows of steps is a direction, which is multiplied by the length taken,
     and of changes the gradient before it, which becomes the difference. With the newest y and the

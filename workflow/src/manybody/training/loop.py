@@ -62,11 +62,10 @@ def train(
     `data` has two splits, `train` and `validation`, with `tokens` (sequences, L). `recipe` is the
     config's `training` block. `init_seed` sets the initial weights alone; `seed` and the name
     `stream` set the order of the data, the masks and what a forward draws, and with `init_seed` =
-    "each" the initial weights as well, by a number that the manifest has. Runs of one seed and one
-    stream see the same batches, those of two streams unrelated ones. `about` (JSON) is kept in the
-    manifest. Every `save_every` seconds, or at a checkpoint after a tenth of that, the state is
-    saved in `out/resume/`; only a run with the same arguments, data, `code` (a digest of it) and
-    torch takes it up.
+    "each" the initial weights too, by a number in the manifest. Runs of one seed and stream see the
+    same batches, those of two streams unrelated ones. `about` (JSON) is kept in the manifest. Every
+    `save_every` seconds, or at a checkpoint after a tenth of that, `out/resume/` gets the state;
+    only a run with the same arguments, data, `code` (a digest of it) and torch takes it up.
 
     `device` is auto, cpu or cuda. Of several processes, started by accelerate, each takes its share
     of every batch; the result is that of one to rounding.

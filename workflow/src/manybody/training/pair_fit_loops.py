@@ -156,10 +156,9 @@ def _squares(numbers):
 def sequences(
     own, weights, offsets, rows, table, base, gradients, of_table, of_base, losses, count
 ):  # fmt: skip
-    """Weighted loss of one site: logits of sequence n are base (1, W, LANES) plus the rows[offsets[
-    n]:offsets[n + 1]] of table (R, W, LANES), its colour is own[n], not counted where -1. Adds each
-    sequence's loss, without its weight, to losses (N,) and, if asked, the gradients of table and
-    base to theirs."""
+    """A site's weighted loss: logits of sequence n are base (1, W, LANES) plus rows[offsets[n]:
+    offsets[n + 1]] of table (R, W, LANES), its colour is own[n], not counted where -1. Adds the
+    unweighted losses to losses (N,) and, if asked, the gradients of table and base to theirs."""
     width, triples = table.shape[1], table.shape[1] // 3 * 3
     lanes = np.empty((GROUP, width, table.shape[2]), table.dtype)
     logits = lanes.reshape(GROUP, -1)

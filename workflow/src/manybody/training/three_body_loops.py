@@ -10,10 +10,9 @@ from manybody.io.compiled import njit
 def screen(own, errors, shares, spread, total, squares, firmness, first, second, scores):
     """Scores of pairs of sites j, k as what the errors at every other site i depend on.
 
-    own (N, L): colours, -1 where a sequence does not count. errors (N, L q) float32: w_n (1 - P) at
-    the own colour, - w_n P at others. shares (L, q): frequencies of colours. spread (L, q): mean
-    squared errors. total and squares: sums of w_n and w_n^2. first, second (P,): j and k. Writes
-    scores (P, L),
+    own (N, L): colours, -1 where not counted. errors (N, L q) float32: w_n (1 - P) at the own
+    colour, - w_n P at others. shares (L, q): colour frequencies. spread (L, q): mean squared
+    errors. total, squares: sums of w_n, w_n^2. first, second (P,): j and k. Writes scores (P, L),
 
         sum_abc (g_abc^2 - squares f_abc) / (total f_abc + firmness),  f_abc = spread_i(a) p_j(b)
         p_k(c),  g_abc = sum_n e_ni(a) (1[s_nj = b] - p_j(b)) (1[s_nk = c] - p_k(c)):

@@ -62,8 +62,7 @@ def _arrays(tokens: Tensor, attention, values, bias) -> tuple[np.ndarray, ...]:
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverged loss is the caller's to judge
 def all_masked(tokens, attention, values, bias, loss_weights, gradients: bool):
-    """Losses and correctness (B * L,), and gradients of the losses summed with loss_weights (B *
-    L,).
+    """Losses and correctness (B * L,); gradients of the losses summed with loss_weights (B * L,).
 
     Arrays: tokens (B, L) int64, A (n, L, L), V (n, |V|, |V|), bias (|V|,), float32 or float64;
     loss_weights None are ones. Takes torch's threads; the result does not depend on their number.

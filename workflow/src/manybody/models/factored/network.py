@@ -1,9 +1,8 @@
 """Factored attention with x^2 between the layers (simplicity, eq. 3).
 
-One layer maps x to y_i = sum_j A_ij V x_j, where A (L x L) and V (|V| x |V|) are trained and do
-not depend on the input. Layers 1..n-1 are squared and added to their input; the last is linear, so
-the logits are polynomials of degree 2^(n-1) in the context's one-hots and couple at most
-2^(n-1) + 1 tokens.
+A layer maps x to y_i = sum_j A_ij V x_j, where A (L x L) and V (|V| x |V|) are trained and do not
+depend on the input. Layers 1..n-1 are squared and added to their input; the last is linear: logits
+are polynomials of degree 2^(n-1) in the context's one-hots and couple at most 2^(n-1) + 1 tokens.
 
 Masking one position is a rank-one change of layer 1's output Z = A x V^T: in the copy that masks
 i, row k is Z_k - A_ki G_i with G_i = V[:, s_i]. For n = 2 this gives all L copies for the price of

@@ -1,5 +1,4 @@
-"""Figure 1: overlaps (a) and plug-in errors (b) against the samples per dimension; thresholds over
-c (c)."""
+"""Figure 1: overlaps (a), plug-in errors (b) over samples per dimension; thresholds over c (c)."""
 
 import math
 from collections.abc import Iterator

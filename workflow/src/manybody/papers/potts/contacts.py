@@ -94,8 +94,7 @@ class Tables(NamedTuple):
     """What is drawn; scores (L, L) of all pairs, `corrected` and `as it is`, and what they are of;
     what is true; the least j - i of the pairs that count.
 
-    asked: as many pairs as there are contacts, at least one. chance: the share of contacts among
-    all known pairs.
+    asked: as many pairs as contacts, at least one. chance: the share of contacts among known pairs.
     """
 
     drawn: pd.DataFrame

@@ -1,7 +1,6 @@
 """Figure 3: generalisation loss against the number of samples, square and logistic.
 
-Square loss: a table of `theory.replica.compute`; logistic: one of `training.learning_curves`, of
-kind `separability`.
+Tables: square, `theory.replica.compute`; logistic, `training.learning_curves`, kind `separability`.
 """
 
 import math

@@ -80,8 +80,7 @@ class Entry:
 
 @dataclass
 class Data:
-    """The source as in the config, the share of its held-out sequences that are training sequences,
-    too, and all runs on it."""
+    """The source as in the config, its share of held-out sequences trained on, and all its runs."""
 
     source: dict
     hamiltonian: Hamiltonian

@@ -11,10 +11,9 @@ checkpoints. Two kinds of chance enter, each estimated on its own:
     V_c = variance of d over bootstraps of the chains      C - 1 degrees
 
 and the half width of the 95 % interval is sqrt(t_s^2 V_s + t_c^2 V_c), where each t is Student's
-with the degrees of freedom of its own part (Banerjee 1960: the interval covers at least as often
-as it says, whichever part is the large one). The interval is that of these two generators: what
-others of their kinds would give is not in it. Chains that start from the same sequences are drawn
-together.
+with the degrees of freedom of its own part (Banerjee 1960: the interval covers at least as often as
+it says, whichever part is larger). The interval is that of these two generators: what others of
+their kinds would give is not in it. Chains that start from the same sequences are drawn together.
 
 The order sets the time if d is above log 1.25 by both definitions of saturation. d decides nothing
 where the generators' test losses are not shown to be equal within 0.05 nats by the error of their

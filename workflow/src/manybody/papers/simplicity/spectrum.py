@@ -1,7 +1,6 @@
 """Order spectra: orders of interaction that generators and students use along training.
 
-In the table x of panels c, e and f is k; y_err of panel c is the standard error of log(y) by the
-choice of contexts.
+In the table, x of panels c, e, f is k; y_err of c is log(y)'s standard error by choice of contexts.
 """
 
 import itertools

@@ -10,9 +10,8 @@ A token b for a at i adds G = V1[:, b] - V1[:, a] to the first layer, whose squa
 a part that no copy tells apart and one vector for each copy. So u^m changes, as far as it reads the
 first square, by delta_jk = along_k + factor_jk * across_j (exact; docs/science/nlp-clones.md,
 section 7, item 1, with its tables K reduced to the row that a proposal touches), and the second
-square is a bilinear form with these 2 L vectors. Higher squares take all L^2 changes.
-Copy i does not see the token and does not change. On a CPU the same runs in compiled loops
-(`deep_loops`).
+square is a bilinear form with these 2 L vectors. Higher squares take all L^2 changes. Copy i does
+not see the token and does not change. On a CPU the same runs in compiled loops (`deep_loops`).
 
 Layer l adds (P^l u)^2 to the stream, which every layer m above reads as Q^m (P^l u)^2, a quadratic
 map of the d numbers u. If u becomes u + delta, it changes by the bilinear form

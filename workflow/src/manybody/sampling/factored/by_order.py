@@ -1,8 +1,7 @@
 """Chains of one or two factored layers whose energy weighs the orders of interaction.
 
-docs/science/controls.md, sections 2 and 3. With a reference distribution mu (or mu = 0), R_a =
-V2[a, :], G_a = V1[:, a], rho and g the same less their means under mu, Gm that mean of G, v that of
-g^2:
+docs/science/controls.md, sections 2 and 3. With a reference distribution mu (or 0), R_a = V2[a, :],
+G_a = V1[:, a], rho and g the same less their means under mu, Gm that mean of G, v that of g^2:
 
     -E = w1 F1 + w2 F2 + w3 F3     w = (1, 1, 1): raw (mu = 0)     w = (1, 1/2, 1/3): E*_mu
 

@@ -1,14 +1,12 @@
 """Chains of factored attention of three layers and more in compiled loops for a CPU.
 
-The sums of `any_depth`, made proposal by proposal in arrays that stay in cache; shapes and symbols
-as there. Every step is a sum of weighted rows: the matrices are too small for calls of a linear
-algebra library to pay.
+The sums of `any_depth`, proposal by proposal in arrays that stay in cache; shapes and symbols as
+there. Every step sums weighted rows: matrices are too small for a linear algebra library to pay.
 
-Every square goes through its tables. The raw score of a proposal reads sum_k Aout_jk delta_jk .
-M_j (u_jk + u'_jk) for each square, M_j as in `three_layers`, so that only accepted proposals need
-their features. The norm score needs the features of every proposal: what the squares give to them
-is summed anew from the proposed u', so that these sums take the model's own precision without an
-error that builds up.
+Every square goes through its tables. The raw score of a proposal reads sum_k Aout_jk delta_jk . M_j
+(u_jk + u'_jk) for each square, M_j as in `three_layers`, so that only accepted proposals need their
+features. The norm score needs those of every proposal: what the squares give to them is summed anew
+from the proposed u', so that these sums take the model's own precision and no error builds up.
 """
 
 import numpy as np

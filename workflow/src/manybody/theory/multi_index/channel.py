@@ -1,5 +1,4 @@
-"""The channel of two layers of attention, two tokens, rank 1
-(docs/science/multi-index.md, sections 2 and 3).
+"""Channel of two-layer attention, two tokens, rank 1 (docs/science/multi-index.md, sections 2, 3).
 
 The indices Z = (z_1, z_2) of a sample, z_l = w_l X / sqrt D with a component a token, have
 z_1t, z_2t ~ N(omega_t, V) for each token t. What is seen is h = B(z_1) z_2 up to its sign, with

@@ -11,13 +11,12 @@ one division, and nothing cancels where det B is small (d = 0). Linear attention
 is z_2 = (x - z (z.x) J) / c with J = 1 / (c + |z|^2) and det B = c / J. The two branches of z_2,
 of weights exp(+-cross), are summed in closed form.
 
-Lattices have rows of constant d, and grow in stages: points at the centres of the cells of a square
-lattice, then those between neighbours, so that each stage doubles the points and uses all before.
-Two stages at least square the error of the trapezoid rule. A sample has converged where its last
-difference is below the tolerance and the one before below the tolerance's square root: a small
-difference alone can be chance, and two allow the first lattice to be coarse. Points, blocks and
-rows that provably weigh less than exp(-DROP) of the largest are left out: on a row (z_2)_d alone
-bounds |s| from above and below.
+Lattices have rows of constant d, and grow in stages: points at the centres of a square lattice's
+cells, then those between neighbours, so each stage doubles the points and uses all before. Two
+stages at least square the error of the trapezoid rule. A sample has converged where its last
+difference and the square of the one before are below the tolerance: one small difference can be
+chance, and two allow a coarse first lattice. Points, blocks and rows that provably weigh less than
+exp(-DROP) of the largest are left out: on a row (z_2)_d alone bounds |s| from above and below.
 """
 
 import math

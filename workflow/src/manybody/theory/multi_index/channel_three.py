@@ -1,5 +1,4 @@
-"""The channel of three layers of attention, two tokens, rank 1
-(docs/science/multi-index.md, section 3).
+"""Channel of three-layer attention, two tokens, rank 1 (docs/science/multi-index.md, section 3).
 
 The indices Z = (z_1, z_2, z_3) of a sample have z_lt ~ N(omega_lt, V_l) for each token t, layers
 independent: the map is even in each z_l, so overlaps of different layers vanish. What is seen is
@@ -11,9 +10,8 @@ averages have no bias from the noise of one.
 With A(p, q) = c I + ((1 - p, p), (q, 1 - q)) the mixing matrices are B_1 = A_1 and B_2 = A_2 B_1,
 where A_1 has p = s(-u(u - v)), q = s(-v(v - u)) of z_1 = (u, v), s the logistic function, and A_2
 those of h = B_1 z_2. Given the output, z_3 = +-B_2^-1 x. Nothing but the Gaussians tells z_l from
--z_l, so the signs of all three are summed over exactly: a layer with omega_l = 0 has a mean of
-exactly 0, and one with a small omega_l little noise. What is left is drawn in three ways, a third
-of the points each:
+-z_l, so all three signs are summed over exactly: a layer with omega_l = 0 has a mean of exactly 0,
+one with a small omega_l little noise. The rest is drawn in three ways, a third of the points each:
 
 - z_1 and z_2 from their Gaussians: good where the last layer is hardly known;
 - z_1 and z_3 from theirs, and z_2 such that A_2 B_1 z_3 = +-x, which gives p and q, if there are
@@ -21,9 +19,8 @@ of the points each:
 - h from a Gaussian H near its distribution and z_3 from its own, and z_1 such that A_1 z_3 =
   +-A_2^-1 x: good where, besides, h says little, as A_2 is nearly diagonal.
 
-A point has the weight (target density) / (sum of the densities of all ways), wherever it came
-from (the balance heuristic). As functions of z_1 and z_2 up to their signs, with N_l and H the
-sums of the Gaussians at both signs,
+A point's weight is (target density) / (sum of all ways' densities), wherever it came from (balance
+heuristic). As functions of z_1, z_2 up to their signs, N_l and H sums of Gaussians at both signs,
 
     target N_1 N_2 N_3 / |det A_2 det A_1|;
     ways N_1 N_2, N_1 N_3 J_2 and H |det A_1| N_3 J_1, with J_l = |d z_3 / d z_l| =
@@ -228,8 +225,7 @@ def mixing(array, u, v, skip):
 
 @njit(nogil=True, cache=True)
 def switches(u, v):
-    """p = s(-u(u - v)) and q = s(-v(v - u)), the attention that the tokens pay to each other, of
-    single numbers."""
+    """p = s(-u(u - v)) and q = s(-v(v - u)) of numbers, the tokens' attention to each other."""
     gap = u - v
     return 1 / (1 + math.exp(u * gap)), 1 / (1 + math.exp(-v * gap))
 

@@ -273,8 +273,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 def walk(
     alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: tuple
 ) -> list[Fixed]:
-    """The fixed points at rising `alphas`, each from the one before; layers begin at
-    `thresholds`."""
+    """Fixed points at rising `alphas`, each from the one before; layers begin at `thresholds`."""
     overlaps, found = np.zeros(3), []
     for alpha in alphas:
         overlaps = np.where(alpha > thresholds, np.maximum(overlaps, ONSET), 0.0)

@@ -1,5 +1,4 @@
-"""Averages over the samples of two-layer attention, with errors
-(docs/science/multi-index.md, sections 2 to 4).
+"""Averages over the samples of two-layer attention (docs/science/multi-index.md, sections 2 to 4).
 
 Two tokens, rank 1, tied weights. omega = sqrt(Q) Xi and Z = omega + sqrt(V) U with V = I - Q + the
 regulariser, which is noise of that variance in the data, known to the channel. The eight numbers
@@ -72,8 +71,7 @@ def overlap_matrix(overlap: Sequence) -> np.ndarray:
 def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Averages:
     """Averages at Q (2, 2), or its diagonal (2,), over `normal` (n, 2, 2, 2) of `draws`.
 
-    Where Q is diagonal so is G, as the channel is even in each layer. Raises `ValueError` for a Q
-    that is not between 0 and I.
+    G is diagonal if Q is, as the channel is even in each layer. `ValueError` unless 0 <= Q <= I.
     """
     Q = overlap_matrix(overlap)
     variance = np.eye(2) - Q + setting.regulariser * np.eye(2)
@@ -182,10 +180,9 @@ def prediction_errors(
 ) -> tuple[float, float]:
     """Plug-in and posterior-mean error at Q, squares summed over the four entries of y.
 
-    Plug-in: E |g(Z) - g(omega)|^2, of a student that takes its mean omega ~ N(0, Q) for
-    Z ~ N(omega, I - Q). Posterior mean: E |y - E[y | omega]|^2, the least error there is, by half
-    the squared difference of two y of the same omega. Neither has the regulariser. normal: of
-    `draws`, with two Z - omega.
+    Plug-in: E |g(Z) - g(omega)|^2, of a student that takes omega ~ N(0, Q) for Z ~ N(omega, I - Q).
+    Posterior mean: E |y - E[y | omega]|^2, the least possible, by half the squared difference of
+    two y of one omega. Neither has the regulariser. normal: of `draws`, with two Z - omega.
     """
     Q = overlap_matrix(overlap)
     omega, noise = root(Q) @ normal[:, 0], root(np.eye(2) - Q)

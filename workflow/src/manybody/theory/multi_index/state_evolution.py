@@ -1,7 +1,6 @@
 """State evolution of two layers of attention: what is learned at alpha = N / D samples an input.
 
-Tied weights, two tokens, rank 1 (docs/science/multi-index.md, sections 2 and 4). A step of state
-evolution is
+Tied weights, two tokens, rank 1 (docs/science/multi-index.md, sections 2 and 4). A step is
 
     Qhat = alpha G(Q) + s I,   Q <- Qhat (I + Qhat)^-1,   G(Q) = E sum_t g_t g_t^T,
 
@@ -75,14 +74,12 @@ def fixed_point(
     """The fixed point that state evolution reaches from Q = diag(initial).
 
     In logit Q, where an iteration adds F = log alpha G - logit Q and comes closer by a few percent,
-    by Broyden's method, of steps not longer than LONGEST. As each layer helps the other and the
-    iteration is stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost its
-    differences are taken again, and where that does not help a step is the iteration's, or LONGEST
-    down below NONE.
+    by Broyden's method, of steps up to LONGEST. As each layer helps the other and the iteration is
+    stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost differences are
+    taken again, and if that fails a step is the iteration's, or LONGEST down below NONE.
 
-    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2; 1 - Q is at
-    least FULL. `fixed_layer` keeps its overlap; jacobian: dF / dlogit Q to begin with, by
-    differences where it is None.
+    A layer goes to 0 below NONE if alpha lambda < 1 at 0, or below NONE^2; 1 - Q is at least FULL.
+    `fixed_layer` keeps its overlap; jacobian: dF / dlogit Q at first, by differences if None.
     """
     Q = np.minimum(np.array(initial, dtype=float), 1 - FULL)
     top = logit(1 - FULL)
@@ -162,8 +159,7 @@ def informed(
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: the keys of `config.theory.StateEvolution`. Quantities, by series, x is alpha unless said
-    otherwise:
+    entry: keys of `config.theory.StateEvolution`. Quantities, by series, x is alpha if not stated:
 
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
       by iteration of the first scrambling: its difference from the table's of that scrambling is

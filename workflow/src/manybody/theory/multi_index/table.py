@@ -1,13 +1,11 @@
-"""Fixed points of state evolution, read from G without iterating
-(docs/science/multi-index.md, section 4).
+"""State evolution's fixed points from G without iterating (docs/science/multi-index.md, section 4).
 
 The layer of the larger eigenvalue at Q = 0 is learned first: layer 2, or, of linear attention with
-c up to about 1, layer 1. Call it f and the other one s. G does not know alpha = N / D: at Q_ss = 0
-each Q_ff is a fixed point at alpha = Q_ff / (V_ff G_ff), V = 1 - Q, and at each Q_ss > 0 the Q_ff
-is solved for at which both layers ask for the same alpha. The curve of Q_ff alone begins at
-alpha_f = 1 / lambda_f(0), that of both at alpha_s, where alpha lambda_s(Q_ff) = 1 on the first.
-Growths lambda_k = E sum_ts (G_ts)_kk^2 have G_ts = (E[z_kt z_ks | y] / V - delta_ts) / V; none is
-above T (T + 1) = 6.
+c up to about 1, layer 1. Call it f, the other s. G does not know alpha = N / D: at Q_ss = 0 each
+Q_ff is a fixed point at alpha = Q_ff / (V_ff G_ff), V = 1 - Q, and at each Q_ss > 0 Q_ff is such
+that both layers ask for one alpha. The curve of Q_ff alone begins at alpha_f = 1 / lambda_f(0),
+that of both at alpha_s, where alpha lambda_s(Q_ff) = 1 on the first. Growths lambda_k = E sum_ts
+(G_ts)_kk^2 have G_ts = (E[z_kt z_ks | y] / V - delta_ts) / V; none is above T (T + 1) = 6.
 """
 
 import math
@@ -202,9 +200,8 @@ def both(
     top: float,
     weak: Weak,
 ) -> Curve:
-    """Both layers, by the overlap of the one that is learned second, from the `onset_point` of
-    `onset` on. With a regulariser 1 - Q is divided by 1.5 beyond `places`, until alpha is above
-    `top`."""
+    """Both layers, by the overlap of the one learned second, from the `onset_point` of `onset` on.
+    With a regulariser 1 - Q is divided by 1.5 beyond `places`, until alpha is above `top`."""
     own, alpha = onset_point
     first, second = weak.first, 1 - weak.first
     noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)

@@ -3,11 +3,10 @@
 
 The layer of the larger eigenvalue lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
 (`table.weak_recovery`): layer 2 of softmax attention, layer 1 of linear attention with c up to
-about 1. The other one, layer 1 say, has two definitions. Literal: layer 2 is known, and
-lambda_1 = T (T + 1) = 6 whatever c > 0 is. Then z_1 is given up to its sign, and alpha_1 = 1/6, a
-bound of every threshold; it is approached so slowly as V22 falls that it says little.
-Self-consistent: alpha lambda_1 = 1 along alpha(Q22), the curve of layer 2 alone, which is what
-state evolution does.
+about 1. The other one, layer 1 say, has two definitions. Literal: layer 2 is known, and lambda_1 =
+T (T + 1) = 6 whatever c > 0 is. Then z_1 is given up to its sign, and alpha_1 = 1/6, a bound of
+every threshold; it is approached so slowly as V22 falls that it says little. Self-consistent: alpha
+lambda_1 = 1 along alpha(Q22), the curve of layer 2 alone, which is what state evolution does.
 """
 
 import math
@@ -42,8 +41,7 @@ def second_layer(
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The layer (1 or 2) that is learned first, its alpha, that of the other one and its standard
-    error."""
+    """The layer (1 or 2) learned first, its alpha, that of the other one and its standard error."""
 
     first: int
     alpha_first: float

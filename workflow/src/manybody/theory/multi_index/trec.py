@@ -9,11 +9,10 @@ a mean over all places, padding included (there is no attention mask), and a lin
 six classes (docs/science/multi-index.md, section 6). AdamW minimises the cross-entropy. With
 G = W W^T of a layer, its similarity to the last iterate is S(t) = tr(G_t G_T) / (|G_t| |G_T|).
 
-Where W starts and AdamW's epsilon decide when S rises. A step of AdamW moves an entry by about the
-learning rate, so weights of the stated start, 0.1, cannot turn in tens of steps at 5e-5: over 40
-epochs S_1 is 0.96 from the first step on, and S_2 creeps up from 0.5. The published curves, which
-do turn so fast, want a start of some 1e-4, and for the late second layer, whose gradient is as
-small as W, an epsilon of 1e-6.
+Where W starts and AdamW's epsilon decide when S rises. An AdamW step moves an entry by about the
+learning rate, so weights of the stated start 0.1 cannot turn in tens of steps at 5e-5: over 40
+epochs S_1 is 0.96 from the first step, and S_2 creeps up from 0.5. The published, faster curves
+want a start near 1e-4, and the late second layer, whose gradient is as small as W, epsilon 1e-6.
 
 AdamW acts on each entry alone, so embeddings of tokens that no question holds are left out: the
 others are what they would be among all |V|.
