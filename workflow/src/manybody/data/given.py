@@ -1,4 +1,6 @@
-"""Files of a config, seen by the Snakefile before any job, so with the standard library alone."""
+"""The files that a config names, looked at by the Snakefile before any job reads them, so that the
+standard library has to be enough.
+"""
 
 import json
 import os

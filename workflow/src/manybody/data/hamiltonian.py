@@ -213,7 +213,8 @@ def site_tuples(length: int, size: int) -> np.ndarray:
 
 
 def sorted_colours(vocabulary: int, size: int) -> np.ndarray:
-    """Ascending tuples of colours, one a bin, in order: int64, (C(|V| + size - 1, size), size)."""
+    """The ascending `size`-tuples of colours in lexicographic order, that of each bin: int64,
+    (C(|V| + size - 1, size), size)."""
     return np.array(list(combinations_with_replacement(range(vocabulary), size)), dtype=np.int64)
 
 

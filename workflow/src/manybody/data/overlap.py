@@ -77,7 +77,8 @@ def sentence(shares: dict) -> str:
 
 
 def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarray:
-    """True for rows of `wanted` (n, w) in the text in a row, but for up to `changed` tokens: (n,).
+    """True for rows of `wanted` (n, w) that are w tokens in a row of the training text, but for at
+    most `changed` of them: (n,).
 
     Cut into `changed` + 1 parts, such a row has one as it is in the text: rows and places that
     share a part are compared token by token, so that the count is exact.

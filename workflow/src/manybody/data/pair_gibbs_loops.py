@@ -88,7 +88,8 @@ def pick(typing, row, left_out, target):
 
 @njit(nogil=True, cache=True)
 def copy(source, target):
-    """target (n,) = source (n,). numpy's message on other shapes takes seconds to compile."""
+    """target (n,) = source (n,). A slice would: but what numpy says of shapes that do not fit takes
+    seconds to compile."""
     for n in range(len(source)):
         target[n] = source[n]
 

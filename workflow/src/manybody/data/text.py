@@ -138,7 +138,8 @@ def _parts(
 ) -> Iterator[tuple[str, Iterable[Piece], list[str] | None]]:
     """The named parts of a corpus: their pieces, and the work that each document is from, if known.
 
-    `inputs` gets files' sha256, `read` files before any is opened, `passed` what is passed over.
+    `inputs` gets the sha256 of each file, `read` the files before any is opened, and `passed` what
+    is passed over.
     """
     kind = corpus["kind"]
     if kind == "pydocs":

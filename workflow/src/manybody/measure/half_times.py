@@ -77,8 +77,9 @@ class Spectra:
         return self.curve(seed, quantity, order).iloc[-1]
 
     def at_end(self, quantity: str) -> pd.DataFrame:
-        """Rows by `order` of the first run's end alone, if measured: `anchored excess`, loss of
-        logits cut at each degree above that of all, or `span k`, the share of M_k at each span."""
+        """The rows of what the first run's last checkpoint alone has, by `order`, if measured:
+        `anchored excess`, the loss of logits cut at each degree above that of all, or `span k`, the
+        share of M_k at each span."""
         table = self.runs[self.first]
         return table[table["quantity"] == quantity].sort_values("order")
 

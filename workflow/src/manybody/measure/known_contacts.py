@@ -64,10 +64,12 @@ CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}  # brackets of a secondary str
 BRACKETS = r"[-.,:_~]*[(<[{][-.,:_~(){}[\]<>A-Za-z]*"
 ENDINGS = (".pdb", ".ent", ".cif", ".mmcif")
 OTHER_ENDINGS = (".gro", ".pqr", ".mol2", ".sdf", ".xyz", ".bcif", ".mmtf")
-# Least identical share of the shorter sequence for a chain to be the record's: chance aligns over
-# half of two stretches of RNA. Of n residues it is at least 4.8 n^-0.63, about Rost's curve (1999).
+# Share of the shorter sequence that must be identical for a chain to be that of the record: chance
+# aligns more than half of two stretches of RNA. Of n residues it is at least 4.8 n^-0.63, about the
+# curve of Rost (1999).
 IDENTICAL = {"protein": 0.3, "rna": 0.7, "dna": 0.7}
-# Residues as in simulations: protonation states, ends of nucleic acids (no ion or ligand so named)
+# Residues as simulations name them: protonation states, ends of nucleic acids (not the ions and
+# ligands that are called the same).
 SIMULATED = {
     "protein": dict(
         HID="H", HIE="H", HIP="H", HSD="H", HSE="H", HSP="H", HIN="H", CYX="C", CYM="C", CYN="C",
@@ -83,7 +85,8 @@ LETTERS = {
         ("nucleic", PDBData.nucleic_letters_3to1_extended),
     )
 }
-# Atoms that make a residue of unknown name one of a chain, those that make a HETATM one; its letter
+# Atoms that make a residue of unknown name one of a chain, and those that make a HETATM one; the
+# letter that it counts as.
 BACKBONE = {
     "protein": ({"CA", "C"}, {"N", "CA", "C"}),
     "nucleic": ({"C4'", "C1'"}, {"C4'", "C1'", "P", "O3'"}),
@@ -93,7 +96,8 @@ ANY = {"protein": "X", "nucleic": "N"}
 PDB = re.compile(
     "(ATOM  |HETATM).{6}(.{4})(.)(.{3}).(.)(.{5}).{3}(.{8})(.{8})(.{8})(.{6}).{16}(..)"
 )
-# Columns of mmCIF's _atom_site in lower case, and their stand-ins; programs leave many out
+# Columns of _atom_site in mmCIF in lower case, and those that stand in for them; programs leave
+# many out.
 CIF = (
     "pdbx_pdb_model_num", "auth_asym_id label_asym_id", "auth_seq_id label_seq_id",
     "pdbx_pdb_ins_code", "label_comp_id auth_comp_id", "group_pdb", "label_atom_id auth_atom_id",
@@ -264,8 +268,9 @@ def record_like(path: str | Path, names: list[str], rows: list[str], kind: str) 
 # An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
 # is HETATM (`ligand`), its alternative location ('' without), how many lines TER stand before it.
 Atom = namedtuple("Atom", "model chain site residue name other ligand occupancy element place part")
-# A residue's names, the likeliest first, the atoms of that one by name, its letter (X or N if its
-# name is unknown and it has a backbone, none if it is no residue), number and the first atom's part
+# The names of a residue, the likeliest first, the atoms of that one by name, and its letter, X or N
+# of one whose name is unknown and that has a backbone, none of what is no residue; its number, and
+# the part of its first atom.
 Residue = namedtuple("Residue", "names atoms letter number part")
 
 
@@ -284,8 +289,9 @@ def _pdb_atoms(text: str) -> Iterator[Atom]:
 
 
 def _cif_atoms(text: str) -> Iterator[Atom]:
-    """Atoms of an mmCIF file, names in any case; programs leave out columns, only places are
-    needed. Further blocks of data, as PyMOL writes for each object, are further models."""
+    """Atoms of an mmCIF file, in whose names case does not count; programs leave out columns, of
+    which only places are needed. Further blocks of data, of which PyMOL writes one for each object,
+    are further models."""
     blocks = re.split(r"(?mi)^(?=data_\S*[ \t]*$)", text)
     for number, block in enumerate(one for one in blocks if "_atom_site." in one.lower()):
         table = {name.lower(): one for name, one in MMCIF2Dict(io.StringIO(block)).items()}
@@ -309,7 +315,8 @@ def _place(fields: Iterable[str]) -> tuple[np.float32, ...]:
 
 
 def _chains(path: str | Path, kind: str) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Residues of each chain of a file's first model, as rows; sentences on what else it holds."""
+    """The residues of each chain of a structure's first model, as rows, and sentences on what else
+    the file holds."""
     text = _text(path)
     parse = _cif_atoms if re.search(r"(?mi)^_atom_site\.", text) else _pdb_atoms
     try:
@@ -426,7 +433,8 @@ def aligned(
 
 
 def _distances(residues: Iterable[dict[str, Atom]], kind: str) -> np.ndarray:
-    """Distances (N, N) of residues by their atoms: of one each in proteins, else of the closest."""
+    """Distances (N, N) of residues, given by their atoms: of one atom each in proteins, of the
+    closest ones elsewhere."""
     places = [_places(atoms, kind) for atoms in residues]
     starts = np.cumsum([0, *map(len, places[:-1])])
     every = np.concatenate(places)
@@ -656,7 +664,8 @@ def _layout(rows: Iterable[str]) -> list[str]:
 
 def _matrix(rows: pd.Series, length: int) -> pd.DataFrame | None:
     """The pairs of a table of distances, or those with 1 where all are 1 or 0, that a matrix (L, L)
-    stands for, with labels or not, by line; nan if unknown. None if the rows are no matrix."""
+    stands for, with labels or without, by line; what is not known is nan there. None if the rows
+    are no matrix."""
     fields = rows.str.split(" ")
     if {len(rows), *fields[1:].str.len()} == {length + 1} and _names_columns(
         fields.iloc[0], length

@@ -79,7 +79,8 @@ def opened(
 def energies(
     model: PairModel, path: str | Path, family: np.ndarray | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Energies by a model of a file's sequences (FASTA), a row each; sentences on what is skipped.
+    """Energies of the sequences of a file, as FASTA, under a model: a row each; and sentences on
+    what of the file is passed over.
 
     Columns: `name`; `energy`; `residues`, how many of the model's columns have one (gaps that were
     left out of a fit have no couplings: compare sequences with about as many); `dropped`, letters
@@ -202,7 +203,8 @@ def scan(model: PairModel, tokens: np.ndarray | None = None) -> np.ndarray:
 
 
 def listed(model: PairModel, changes: np.ndarray) -> pd.DataFrame:
-    """Changes of `scan` as a table: `mutant`, as A24G, `column` of the file, from 1, `change`."""
+    """The changes of `scan` as a table: `mutant`, such as A24G, `column` of the file, from
+    1, `change`."""
     sites, letters = site_names(model.about, model.length), model.about["alphabet"]
     own, columns = reference(model), model.about.get("columns", range(1, model.length + 1))
     rows = [
@@ -304,8 +306,9 @@ def effects(
 
 
 def _mutations(path: str | Path, mutants: pd.Series, kind: str) -> tuple[pd.Series, ...]:
-    """Each single mutation: its mutant's row, residue, position, new residue, of names as A24G,
-    ALA24GLY or HGVS's p.Ala24Gly and p.Ala24= for none, joined by colons, semicolons or commas."""
+    """Each single mutation: the row of its mutant, residue, position, and new residue, of names as
+    A24G, ALA24GLY or, as HGVS has them, p.Ala24Gly and p.Ala24= for none, joined by colons,
+    semicolons or commas."""
     single = (
         mutants.str.replace(r"(\w+\.\d+:)?\bp\.|[()[\]]", "", regex=True)
         .str.replace(

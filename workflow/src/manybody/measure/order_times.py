@@ -46,7 +46,8 @@ class Fit(NamedTuple):
 
     def interval(self, value: float, draws: np.ndarray) -> tuple[float, float, float]:
         """A function of beta, its standard error, and half of its 95 % interval, Student's. draws:
-        the same of the bootstraps, which of n students give the error with n in place of n - 1."""
+        the same function of the bootstraps, which of n students give the error with n in place of
+        n - 1."""
         known = draws[np.isfinite(draws)]
         if self.students < 2 or 2 * len(known) < len(draws):
             return value, math.nan, math.inf

@@ -31,7 +31,8 @@ from manybody.models.base import Model
 CHUNKS = {False: 64, True: 16}  # draws at a time, of a masked and of a causal model
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
-# Replicates of so many block counts, up to so many, kept for the next checkpoint: 200 MB at most
+# Replicates of so many numbers of blocks, each up to so many, are kept for the next checkpoint:
+# 200 MB at most.
 KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
 FLOOR_TOLERANCE = (
@@ -73,19 +74,21 @@ def spectrum(
 ) -> Spectrum:
     """M_1 .. M_orders, Var g and the mean degree of a model on sequences tokens (B, L).
 
-    mu: unigram distribution (|V|,), which sets the norm; by default the tokens'. degree: q, if the
-    model's degree in its context is at most q: draws flip q positions in all 2^q ways, which gives
-    W_d too. Were the degree higher, W_d would be wrong, M_k not: a model of this package that may
-    exceed q is refused; other `Conditionals` are believed. law: where r is from. `text`: another
-    block; half of the sequences serve as s, half as r. `unigram`: draws of mu. `model`: for a
-    masked model `sweeps` of Gibbs sampling from s, L forward passes a block each; for a causal one
-    its own next token at every position. special: tokens never flipped, predicted or counted.
+    mu: unigram distribution (|V|,), which sets the norm; by default that of the tokens. degree: q,
+    if the model's degree in its context is at most q: draws flip q positions in all 2^q ways, which
+    gives W_d too. Were the degree higher, W_d would be wrong, M_k not: a model of this package that
+    may exceed q is refused; other `Conditionals` are believed. law: where r is from. `text`:
+    another block; half of the sequences serve as s, half as r. `unigram`: draws of mu.
+    `model`: for a masked model `sweeps` of Gibbs sampling from s, L forward passes a block each;
+    for a causal one its own next token at every position. special: tokens that are never flipped,
+    predicted or counted.
 
     Draws are added until SE(M_1) <= `first` M_1 and SE(M_k) (or SE(W_d)) <= `higher` Var g for
     k >= 2, until only more blocks would help (the error is within a tenth of what endless draws on
     these would leave), or until they have taken `forwards`, one sequence each, besides those of r
-    and the pilot; if 0 is asked for they take all. importance: draw flips by a pilot's profile, not
-    uniformly. variance: Var g at the end of training; below 1e-8 of it there is no spectrum yet.
+    and the pilot; if 0 is asked for they take them all. importance: draw
+    flips by the profile of a pilot, not uniformly. variance: Var g to compare with, that of the end
+    of training; below 1e-8 of it there is no spectrum yet.
 
     rows: of an earlier call with the same arguments, to go on from. save(rows) is called now and
     then; progress.update(n) counts forward passes.
@@ -97,7 +100,8 @@ def spectrum(
     value + 3 se), or `no spectrum yet`, replicates (of M_k: its values with the blocks drawn anew,
     of all models on the same tokens alike). `differing` is the share of positions where r_j != s_j.
 
-    `Refusal` of too few, too short sequences, another vocabulary, a `degree` the model may exceed.
+    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for a
+    `degree` that the model may exceed.
     """
     own = model.model if isinstance(model, Conditionals) else model
     draws, length = Draws(model, tokens, mu, law, special, sweeps, seed), tokens.shape[1]

@@ -177,7 +177,8 @@ class Probe:
         return self.up_to(MANY, ready) / MANY
 
     def spectrum(self, entry: dict) -> float:
-        """At most the seconds of a checkpoint's order spectrum: small errors end draws sooner."""
+        """The seconds of the order spectrum of a checkpoint: at most, as draws end sooner where
+        their errors are small."""
         tokens = self.tokens(entry["sequences"])
         if entry["kind"] == "enumeration":
             exact = deepcopy(self.model).double()

@@ -26,8 +26,9 @@ PRICED = "price.json"  # seconds of jobs by name, as `snakemake -- price` last f
 
 @dataclass
 class Plan:
-    """The jobs of a run: seconds expected of each, jobs it comes after, its threads, all cores,
-    jobs whose results are stored, and jobs of guessed seconds, which never ran or had a price."""
+    """The jobs of a run: the seconds expected of each, the others that it comes after, its threads,
+    all cores, the jobs whose results are stored, and those whose seconds are guessed, as they never
+    ran here and have no price."""
 
     expected: dict[str, float]
     after: dict[str, set[str]]
@@ -113,7 +114,8 @@ def plan(
 
 
 def _records(results: Path) -> dict[tuple[str, ...], list[tuple[Path, float]]]:
-    """Stored outputs of each stage and what it counts, with seconds per unit of their product."""
+    """The outputs of each stage and what it counts that are in the store, with the seconds of each
+    unit of the counts' product."""
     found = defaultdict(list)
     for path in (results / "store").rglob(store.MADE):
         made = read_json(path)
@@ -142,7 +144,8 @@ def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dic
 
 
 def _by_records(output: Path, records: list[tuple[Path, float]]) -> float:
-    """Seconds of a unit by the records of nearest folders: its own, other seeds or models."""
+    """Seconds of a unit by the records nearest in the tree of folders: its own, other seeds or
+    models."""
     shared = defaultdict(list)
     for path, seconds in records:
         shared[len(Path(os.path.commonpath([output, path])).parts)].append(seconds)

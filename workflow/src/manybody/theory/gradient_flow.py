@@ -1,6 +1,7 @@
-"""Gradient flow of two layers of factored attention (docs/science/many-body.md, section 5).
+"""Gradient flow of two layers of factored attention on real tokens
+(docs/science/many-body.md, section 5).
 
-A real token x_0 is predicted from L others, x_1..x_L, all of mean zero; times are in units of the
+A token x_0 is predicted from L others, x_1..x_L, all of mean zero; times are in units of the
 learning rate, and a, B have the units that make a.x and a (B x)^2 those of x_0:
 
     y_0 = a.phi,   phi_j = x_j + lambda_j^2,   lambda = B x,   r = x_0 - y_0

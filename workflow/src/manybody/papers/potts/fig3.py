@@ -1,6 +1,7 @@
 """Figure 3: generalisation loss against the number of samples, square and logistic.
 
-Tables: square, `theory.replica.compute`; logistic, `training.learning_curves`, kind `separability`.
+Square loss: a table of `theory.replica.compute`; logistic: one of `training.learning_curves`, of
+kind `separability`.
 """
 
 import math

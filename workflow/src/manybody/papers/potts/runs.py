@@ -80,7 +80,8 @@ class Entry:
 
 @dataclass
 class Data:
-    """The source as in the config, its share of held-out sequences trained on, and all its runs."""
+    """The source as in the config, the share of its held-out sequences that are training sequences,
+    too, and all runs on it."""
 
     source: dict
     hamiltonian: Hamiltonian

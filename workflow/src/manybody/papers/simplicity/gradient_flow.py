@@ -14,7 +14,8 @@ from manybody.papers import claims as records, inputs as needed, style
 from manybody.papers.figure import Figure
 from manybody.papers.readings import Table
 
-# Okabe and Ito's colours by what the target gains. Dashed: the sampled control, on the exact one
+# Okabe and Ito's colours, one a case: what the target gains. The sampled control, which lies on the
+# exact one, is dashed.
 LOOKS = {
     "product": ("#D55E00", "s x₁x₂", "-"),
     "product, decay": ("#E69F00", "the same, weight decay", "-"),

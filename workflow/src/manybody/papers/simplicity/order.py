@@ -1,14 +1,15 @@
 """Does the order of a term set the time at which it is learned? Students of laws whose terms, with
 their orders and information, are known.
 
-In the table: panel `a` (x: order; y: step; seed: student) has every term at equal information, and
+In the table: panel `a` (x: order; y: step; seed: student) has every term at equal information, with
 medians by order; `b` what an order costs (x: row; y: a factor of steps; y_err: half width of log
-y); `c` the factor between the times of a law's two orders (x: information of the lower over that of
-the higher), and the fitted line; `d` times of saturation on clones, predicted by half of the
-students (x) and seen in the others (y; y_err: half width of the difference of logs), `d, trained`
-the same on clones of generators, `kappa` the times seen (y) by the mean order (x) of a clone's
-information; `e` test losses of text generators (x: order; y: nats a token; y_err: half width of the
-95 % interval); `half-times` those of the students' M_k (x: k + 1), which tell of no term.
+y); `c` the factor between the times of the two orders of a law (x: information of the lower over
+that of the higher), and the fitted line; `d` times of saturation on clones, predicted by half of
+the students (x) and seen in the others (y; y_err: half width of the difference of logs), `d,
+trained` the same on clones of generators, `kappa` the times seen (y) by the mean order (x) of a
+clone's information; `e` test losses of generators of text (x: order; y: nats a token; y_err: half
+width of the 95 % interval); `half-times` those of the students' M_k (x: k + 1), which tell of no
+term.
 """
 
 import math
@@ -107,8 +108,9 @@ class Inputs(needed.Inputs):
 class Found(NamedTuple):
     """All that was measured.
 
-    times: rows of `order_times` of all cells, with `group` and what is `left`. ladder: its fit at
-    half. chance: of the log-linear form, None if unknown. clones: by name. bounds: of each text.
+    times: rows of `order_times`, of all cells, with their `group` and what is `left`. ladder: the
+    fit of the ladder at half. chance: of the log-linear form, None where nothing tells it. clones:
+    by name. bounds: of each text.
     """
 
     times: pd.DataFrame

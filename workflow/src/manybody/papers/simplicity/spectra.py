@@ -103,7 +103,8 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
 def draw_rows(
     axes, drawn: pd.DataFrame, panel: str, names: Sequence[str], logs: bool = False
 ) -> None:
-    """A row a name, with a line for each k and run; upper bounds are hollow. logs: log errors."""
+    """A row for each name, and in it a line for each k and run; hollow are upper bounds. logs: the
+    errors are those of logarithms."""
     middle = drawn.loc[drawn["panel"] == panel, "x"].unique().mean()
     for row, name in enumerate(names):
         for series, face in ((name, None), (f"{name}, upper bound", "white")):

@@ -127,9 +127,10 @@ class Inputs(needed.Inputs):
 class Step(NamedTuple):
     """A set of sequences.
 
-    curves: target, seed, step, loss, loss_se. exact: mean loss of the source's conditionals on it.
-    own: of its own distribution, NaN if unknown. apart: the runs' last losses (runs,) less `exact`,
-    and standard errors over sequences. logs: log t of the loss by definition of saturation.
+    curves: target, seed, step, loss, loss_se. exact: the mean loss of the source's own
+    conditionals on it, own: that of its own distribution, NaN where it is not known. apart: of
+    each run the last loss less the exact one, (runs,), and its standard error over sequences.
+    logs: log t of the loss by definition of saturation.
     """
 
     label: str
@@ -148,7 +149,8 @@ class Step(NamedTuple):
 
 
 class Student(NamedTuple):
-    """Name; steps by series, low to high; k of the M_k compared with them; spectra of its runs."""
+    """Its name; the steps of each series, from low to high; the k of the M_k that they are compared
+    with; the spectra of its runs."""
 
     name: str
     series: dict[str, list[Step]]

@@ -83,8 +83,9 @@ def read(path: str | Path) -> Questions:
 
 
 def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Questions:
-    """`of_each` unshared docstring sentences of each class of `packages`, with its prose's sha256
-    or None (`sources.pydocs`). Raises `SourceError` for other prose, `Refusal` for too few."""
+    """`of_each` sentences, not shared, from the docstrings of each of `packages`, the classes, with
+    the sha256 of its prose, or None (`sources.pydocs`). Raises `SourceError` for other prose,
+    `Refusal` for too few."""
     found = {name: _sentences(name, expected) for name, expected in packages.items()}
     times = Counter(chain.from_iterable(found.values()))
     texts, labels = [], []
