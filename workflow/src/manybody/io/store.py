@@ -103,8 +103,8 @@ class Job:
 def begin(snakemake) -> Job:
     """Sends what the script prints to its log, and ends it here if the job was done before; called
     before a script imports what takes time."""
-    # Imports make few cycles; a search for them at each 700 objects takes a tenth of their time.
-    gc.set_threshold(10_000)
+    # Imports make few cycles; searches at Python's usual rate take a tenth of their time.
+    gc.set_threshold(50_000, 50)
     log_to(snakemake.log[0], entry(snakemake.wildcards))
     job = Job(snakemake)
     if job.fetch():
