@@ -9,7 +9,7 @@ and which `PairModel.zero_sum` sets. Numbers have all their digits. CCMpred's `-
 | adabmDCA | lines `J i j a b value` of i < j, `h i a value` | from 0 | none, or zero-sum |
 | CCMpred, `-r` | 20 fields a line; `# i j`, then 21 x 21 | from 0 | of L2; gaps have no field |
 | CCMpred | a matrix of scores, L lines of L | | |
-| EVcouplings, plmc | pairs `i A_i j A_j fn cn` | the reference's numbers | |
+| EVcouplings | pairs `i A_i j A_j fn cn` | the reference's numbers | |
 | CASP | pairs `i j 0 8 p` (RR), read by `measure.known_contacts` | the reference's, from 1 | |
 """
 
@@ -29,7 +29,7 @@ from manybody.io.atomic import atomic, write_text
 COLOURS = {kind: "-" + letters["residues"] for kind, letters in ALPHABETS.items()}
 CCMPRED = "ARNDCQEGHILKMFPSTWYV-"  # the order of its colours
 ADABMDCA = "lines `J i j a b value` and `h i a value`, with the fields of all colours"
-SCORES = ["i", "A_i", "j", "A_j", "fn", "cn"]  # of EVcouplings; plmc writes no line of names
+SCORES = ["i", "A_i", "j", "A_j", "fn", "cn"]  # of EVcouplings
 
 
 def read_model(path: str | Path) -> PairModel:
@@ -147,17 +147,6 @@ def write_matrix(path: str | Path, scores: np.ndarray) -> None:
         np.savetxt(temporary, scores, "%.17g", "\t")
 
 
-def read_matrix(path: str | Path) -> np.ndarray:
-    """Scores (L, L) of CCMpred; `SourceError` for a file that is no symmetric matrix."""
-    try:
-        scores = np.loadtxt(io.StringIO(read_text(Path(path))), ndmin=2)
-        if not np.array_equal(scores, scores.T):
-            raise ValueError
-    except ValueError as error:
-        raise _unlike(path, "CCMpred", "a symmetric matrix, L lines of L scores") from error
-    return scores
-
-
 def write_evcouplings(path: str | Path, pairs: pd.DataFrame, about: dict) -> None:
     """Writes `measure.contacts.pairs` (i, j, score, apc) as EVcouplings' CSV, best first: with
     numbers and residues of the reference record in `about`, without sites where it has a gap."""
@@ -170,27 +159,6 @@ def write_evcouplings(path: str | Path, pairs: pd.DataFrame, about: dict) -> Non
         columns[f"A_{name}"] = [about["aligned"][site - 1].upper() for site in ranked[name]]
     with atomic(path) as temporary:
         pd.DataFrame(columns)[SCORES].to_csv(temporary, index=False)
-
-
-def read_evcouplings(path: str | Path, about: dict) -> pd.DataFrame:
-    """Scores of pairs i < j of columns, from 1, as `measure.contacts.pairs` has them, of a CSV of
-    EVcouplings or a file of scores of plmc (no names, spaces). The reference record of the document
-    `about` has the sites by number and residue; `SourceError` for a pair that it does not have."""
-    text = read_text(Path(path))
-    looks = dict(sep=",") if text.startswith("i,") else dict(sep=r"\s+", names=SCORES)
-    residues = zip(about["numbers"], about["aligned"].upper(), strict=True)
-    column = {residue: site for site, residue in enumerate(residues, start=1)}
-    try:
-        table = pd.read_csv(io.StringIO(text), **looks)
-        sites = {
-            name: [column[one] for one in zip(table[name], table[f"A_{name}"], strict=True)]
-            for name in "ij"
-        }
-    except (KeyError, ValueError) as error:
-        wanted = f"columns {', '.join(SCORES)} and sites of {about.get('reference')}, not {error}"
-        raise _unlike(path, "EVcouplings", wanted) from error
-    found = pd.DataFrame({**sites, "score": table["fn"], "apc": table["cn"]})
-    return found.sort_values(["i", "j"], ignore_index=True)
 
 
 def write_casp(path: str | Path, scores: np.ndarray, about: dict, separation: int) -> None:
