@@ -40,11 +40,9 @@ class SplitTarget(Block):
 def _sizes(source, config) -> str:
     """|V| and L of a source in words."""
     given = sized(source, config)
-    return (
-        "those of its file"
-        if given.length is None
-        else f"|V| = {given.vocabulary}, L = {given.length}"
-    )
+    if given.length is None:
+        return "those of its file"
+    return f"|V| = {given.vocabulary}, L = {given.length}"
 
 
 Target = nearest_of(CloneTarget, InitialTarget, SplitTarget)

@@ -181,9 +181,6 @@ def make(
     return about["said"]
 
 
-# --- Reading -------------------------------------------------------------------------------------
-
-
 def load(
     path: Path, form: str, kind: str, confirmed: bool = False, record: str | None = None
 ) -> tuple[list[str], np.ndarray, dict]:
@@ -632,9 +629,6 @@ def _colours(kind: str) -> np.ndarray:
     colours[list(alphabet["ambiguous"].encode())] = AMBIGUOUS
     colours[list(GAPS.encode())] = GAP
     return colours
-
-
-# --- Splits --------------------------------------------------------------------------------------
 
 
 def split(

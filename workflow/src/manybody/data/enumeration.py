@@ -60,7 +60,10 @@ def _interactions(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
     """k! sum over increasing sites of J U for all states; J symmetric, 0 where sites coincide."""
     order, length, vocabulary = couplings.ndim, len(couplings), len(colours)
     if order == 1:
-        return _one_body(couplings[:, None] * colours)
+        found = np.zeros(1)
+        for own in couplings[:, None] * colours:
+            found = np.add.outer(found, own).ravel()
+        return found
     if length < order:
         return np.zeros(vocabulary**length)
     rest = (slice(length - 1),) * order
@@ -70,11 +73,3 @@ def _interactions(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
     for colour in range(vocabulary):
         found[:, colour] = before + _interactions(last, colours[colour])
     return found.ravel()
-
-
-def _one_body(terms: np.ndarray) -> np.ndarray:
-    """Sums over sites of `terms` (L, |V|) for all states."""
-    found = np.zeros(1)
-    for own in terms:
-        found = np.add.outer(found, own).ravel()
-    return found

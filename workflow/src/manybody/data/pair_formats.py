@@ -46,9 +46,6 @@ def read_model(path: str | Path) -> PairModel:
     return (read_adabmdca if of_adabmdca else read_ccmpred)(path)
 
 
-# --- Models --------------------------------------------------------------------------------------
-
-
 def write_adabmdca(path: str | Path, model: PairModel) -> None:
     """Writes the parameters as adabmDCA reads them (`load_params`), colours as letters."""
     letters = model.about["alphabet"]
@@ -136,9 +133,6 @@ def _unlike(path: str | Path, program: str, wanted: str) -> SourceError:
         f"{path} cannot be read as a file of {program}: found {read_text(Path(path))[:40]!r}, "
         f"expected {wanted}; is it whole, and of aligned sequences?"
     )
-
-
-# --- Scores --------------------------------------------------------------------------------------
 
 
 def write_matrix(path: str | Path, scores: np.ndarray) -> None:
