@@ -94,9 +94,8 @@ def in_words(rhat: float, kept: float) -> str:
     """Split R-hat of the score and the share of the start that is left, in words."""
     if rhat != rhat:
         return "too few sweeps to say whether the chains agree"
-    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
-        kept >= FORGOTTEN
-    )
+    faults = ["the chains do not agree"] * (rhat >= RHAT)
+    faults += ["part of the start is left"] * (kept >= FORGOTTEN)
     return " and ".join(faults) or MET
 
 

@@ -65,10 +65,8 @@ def predicted_and_seen(
     students = {}
     for seed, path in clocks.items():
         table = stored.CLOCKS.read(path)[0].query("step > 0")
-        shares, gaps = (
-            table.pivot(index="step", columns="term", values=value)
-            for value in ("own_share", "gap")
-        )
+        shares = table.pivot(index="step", columns="term", values="own_share")
+        gaps = table.pivot(index="step", columns="term", values="gap")
         more = beside_terms(law, gaps.to_numpy(), shares.to_numpy())
         students[seed] = shares.index, shares.to_numpy(), more
     curves = stored.learning_curves(stored.read_losses(losses)).query("step > 0")

@@ -56,8 +56,10 @@ def extract(
     asked = checkpoints.checkpoint_steps(run)[0 if steps == "all" else -1 :]
     with torch_threads(threads), Progress(len(asked), "checkpoints", label) as progress:
         for step in asked:
-            maps = _maps(stored.load_model(run, step), tokens)
-            frames += [_rows(matrix, name, step, layer) for name, layer, matrix in maps]
+            for name, layer, matrix in _maps(stored.load_model(run, step), tokens):
+                row, column = np.indices(matrix.shape)
+                places = {"row": row.ravel(), "column": column.ravel(), "value": matrix.ravel()}
+                frames.append(pd.DataFrame({"name": name, "step": step, "layer": layer} | places))
             progress.update(1)
     return pd.concat(frames, ignore_index=True)[MAPS.schema.names]
 
@@ -88,9 +90,3 @@ def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarra
         if len(maps) > 1:
             found.append(("attention", 0, maps[-2:].mean(0)))
     return found + [(*key, matrix.detach().double().numpy()) for *key, matrix in fixed]
-
-
-def _rows(matrix: np.ndarray, name: str, step: int, layer: int) -> pd.DataFrame:
-    row, column = np.indices(matrix.shape)
-    places = {"row": row.ravel(), "column": column.ravel(), "value": matrix.ravel()}
-    return pd.DataFrame({"name": name, "step": step, "layer": layer} | places)

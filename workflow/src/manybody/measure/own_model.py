@@ -46,14 +46,8 @@ def measured(
     check_positions(config, length)
     spectrum.costs_of(orders, None, length, forwards, spectrum.CHUNKS[objective == "next-token"])
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
-    asked = [
-        list(map(str, folders)),
-        files,
-        length,
-        orders,
-        forwards,
-        code_digest(Path(__file__), ("manybody.models.pretrained.network",)),
-    ]
+    code = code_digest(Path(__file__), ("manybody.models.pretrained.network",))
+    asked = [list(map(str, folders)), files, length, orders, forwards, code]
     job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
     work, device = parts / job, pick("auto")
     with lease(parts):
@@ -82,8 +76,10 @@ def measured(
             "forwards": forwards,
             "sequences": len(rows),
             "passage": 0,
-            **_anchored(length, forwards),
         }
+        targets = forwards // 2 // 2**SIZE  # half of the forward passes have to be enough
+        if targets >= LEAST and length > SIZE:
+            entry["anchored"] = {"size": SIZE, "targets": targets}
         kept = work / "spectra.parquet"
         if not kept.is_file():
             found = spectra.measure(
@@ -122,10 +118,3 @@ def checkpoints(model: str) -> tuple[list[Path], Path]:
     last = folders[-1]
     beside = (last, Path(os.path.expanduser(model)), *reversed(folders), last.parent)
     return folders, next((folder for folder in beside if own_tokenizer.described(folder)), last)
-
-
-def _anchored(length: int, forwards: int) -> dict[str, dict]:
-    """The key `anchored` of the entry, where half of the forward passes are enough for it."""
-    targets = forwards // 2 // 2**SIZE
-    enough = targets >= LEAST and length > SIZE
-    return {"anchored": {"size": SIZE, "targets": targets}} if enough else {}

@@ -35,9 +35,7 @@ REPLICATES = 400  # of the bootstrap
 # 200 MB at most.
 KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
-FLOOR_TOLERANCE = (
-    1.1  # factor over what endless draws would leave, within which an error is as good
-)
+FLOOR_TOLERANCE = 1.1  # factor over what endless draws would leave, in which an error is as good
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated

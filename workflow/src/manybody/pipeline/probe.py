@@ -411,7 +411,7 @@ class Prices:
         entry = self.config["sources"][source]
         if "source" in entry:
             raise Unsized(f"the Hamiltonian of {entry['source']}")
-        counts, make = entry["sequences"], self._module(source).make
+        counts, make = entry["sequences"], import_module(self.modules[source]).make
 
         def cost() -> float:
             with TemporaryDirectory() as folder:
@@ -425,11 +425,8 @@ class Prices:
 
         return self.once(cost, "draw", source)
 
-    def _module(self, source: str):
-        return import_module(self.modules[source])
-
     def _trial(self, source: str) -> tuple:
-        if not hasattr(module := self._module(source), "trial"):
+        if not hasattr(module := import_module(self.modules[source]), "trial"):
             raise Unsized(f"sequences of {source} to fit to")
         return module.trial(self.config["sources"][source])
 
@@ -439,7 +436,8 @@ class Prices:
         entry, counted = dict(self.config["theory"][theory]), "realisations"
         if {"scrambles", "iterations"} & entry.keys():
             raise Unsized("iterations until it converges")
-        compute, runs = self._module(f"theory/{theory}").compute, entry.get("runs", 1)
+        compute = import_module(self.modules[f"theory/{theory}"]).compute
+        runs = entry.get("runs", 1)
         if "epochs" in entry:
             counted = "epochs"
             entry["runs"] = 1

@@ -73,35 +73,31 @@ def write(
     first = sorted(shown, key=lambda figure: [*ranks, figure["path"]].index(figure["path"]))[:FIRST]
     texts = [f"{text} ({files})" for text, files in own_texts(config).items()]
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
-    text = (
-        templates()
-        .get_template(TEMPLATE)
-        .render(
-            results=", ".join([config["results"], *texts]),
-            verdicts=VERDICTS,
-            papers=dict.fromkeys(paper for paper, _ in figures),
-            figures=shown,
-            first=[
-                (figure, inline(out.parent / "figures" / f"{figure['path']}.png", SMALL))
-                for figure in first
-            ],
-            number=scorecard.number,
-            answers=scorecard.answers(said),
-            cards=carded,
-            carded={card.name: card for card in carded},
-            rounded=measured.rounded,
-            beside=measured.beside,
-            passages={
-                f"{one['source']}-{one['name']}": one["samples"]
-                for one in map(chains.known, clones)
-            },
-            generators=measured.generators(config, losses, ngrams),
-            rhat=chains.RHAT,
-            run=measured.RUN,
-            changes=provenance.changes(default, config),
-            facts=provenance.facts(CHECKOUT),
-            times=provenance.times(out.parent / "usage"),
-        )
+    template = templates().get_template(TEMPLATE)
+    text = template.render(
+        results=", ".join([config["results"], *texts]),
+        verdicts=VERDICTS,
+        papers=dict.fromkeys(paper for paper, _ in figures),
+        figures=shown,
+        first=[
+            (figure, inline(out.parent / "figures" / f"{figure['path']}.png", SMALL))
+            for figure in first
+        ],
+        number=scorecard.number,
+        answers=scorecard.answers(said),
+        cards=carded,
+        carded={card.name: card for card in carded},
+        rounded=measured.rounded,
+        beside=measured.beside,
+        passages={
+            f"{one['source']}-{one['name']}": one["samples"] for one in map(chains.known, clones)
+        },
+        generators=measured.generators(config, losses, ngrams),
+        rhat=chains.RHAT,
+        run=measured.RUN,
+        changes=provenance.changes(default, config),
+        facts=provenance.facts(CHECKOUT),
+        times=provenance.times(out.parent / "usage"),
     )
     write_text(out, text)
 

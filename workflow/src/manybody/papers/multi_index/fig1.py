@@ -148,9 +148,8 @@ def _alpha_1_over_c(table: readings.Table) -> list[records.Comparison] | str:
         f"largest difference from alpha_1 at {series[0]}, at c = {worst['x']:g} of {len(found)} "
         f"from {found['x'].min():g} to {found['x'].max():g}"
     )
-    value, error = worst[["y", "y_err"]]
     runs = table.entry["scrambles"]
-    return [records.near(label, value, error, 0.0, SAME_ALPHA_1, runs=runs)]
+    return [records.near(label, *worst[["y", "y_err"]], 0.0, SAME_ALPHA_1, runs=runs)]
 
 
 def claims(tables: style.Tables) -> list[records.Claim]:

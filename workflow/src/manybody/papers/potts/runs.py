@@ -30,8 +30,19 @@ class PottsRun(readings.TrainedRun):
 
     @cached_property
     def maps(self) -> dict[int, np.ndarray]:
-        """step -> the map (L, L) that stands for J."""
-        return read_maps(self.map_file) if self.map_file else {}
+        """step -> the map (L, L) that stands for J: A of one layer, or averaged attention: of two
+        layers or more it is layer 0, the mean of the last two maps."""
+        if not self.map_file:
+            return {}
+        frame, _ = tables.MAPS.read(self.map_file)
+        frame = frame[frame["name"] != "V"]
+        layers = sorted(frame["layer"].unique())
+        if layers[0] > 0 and len(layers) > 1:
+            return {}
+        return {
+            int(step): part.pivot(index="row", columns="column", values="value").to_numpy()
+            for step, part in frame[frame["layer"] == layers[0]].groupby("step")
+        }
 
     @property
     def last_map(self) -> np.ndarray:
@@ -207,17 +218,3 @@ def read(inputs, block) -> Data:
         architectures=[entry(part, part.label) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
-
-
-def read_maps(path) -> dict[int, np.ndarray]:
-    """Reads the map of each step: A of one layer, or averaged attention: of two layers or more it
-    is layer 0, the mean of the last two maps."""
-    frame, _ = tables.MAPS.read(path)
-    frame = frame[frame["name"] != "V"]
-    layers = sorted(frame["layer"].unique())
-    if layers[0] > 0 and len(layers) > 1:
-        return {}
-    return {
-        int(step): part.pivot(index="row", columns="column", values="value").to_numpy()
-        for step, part in frame[frame["layer"] == layers[0]].groupby("step")
-    }

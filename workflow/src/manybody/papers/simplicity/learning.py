@@ -180,10 +180,8 @@ def similar_losses(
     end = plateau_end(_losses(curves, control).mean(axis=1))
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     for step in steps[steps > end]:
-        one, two = (tables.select(student.losses, target, step) for target in (first, second))
-        loss, other = (
-            tables.ratio(part["loss_sum"], part["predictions"])[0] for part in (one, two)
-        )
-        error = tables.paired_difference(one, two)[1]
+        both = [tables.select(student.losses, target, step) for target in (first, second)]
+        loss, other = (tables.ratio(one["loss_sum"], one["predictions"])[0] for one in both)
+        error = tables.paired_difference(*both)[1]
         where = f"{label}, step {step}: relative difference"
         yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)

@@ -101,20 +101,16 @@ def draw(tables: Tables):
                 spectra.draw_growth(axes, drawn, panel, name, line)
                 axes.set_title(f"({panel}) along training")
             elif kind == "reach":
-                _draw_reach(axes, drawn, panel, name, line)
-                axes.set_title(f"({panel}) how far it reaches, last step")
+                for k, colour in spectra.COLOURS.items():
+                    looks = dict(linestyle=line, color=colour, linewidth=1.0)
+                    style.line(axes, drawn, panel, f"{name}: M_{k}", **looks)
+                axes.set(xscale="log", yscale="log", xlabel="distance, first to last")
+                axes.set(ylabel="share of $M_k$", title=f"({panel}) how far it reaches, last step")
     for axes in places[len(panels) :]:
         axes.axis("off")
     first, *others = models.values()
     spectra.legend(figure, first.orders, panels.get("losses", ""), lines if others else [])
     return figure
-
-
-def _draw_reach(axes, drawn: pd.DataFrame, panel: str, name: str, line) -> None:
-    for k, colour in spectra.COLOURS.items():
-        looks = dict(linestyle=line, color=colour, linewidth=1.0)
-        style.line(axes, drawn, panel, f"{name}: M_{k}", **looks)
-    axes.set(xscale="log", yscale="log", xlabel="distance, first to last", ylabel="share of $M_k$")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
