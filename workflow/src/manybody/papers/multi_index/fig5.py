@@ -68,7 +68,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """One curve; hollow circles on the upper edge: not converged."""
     figure, entry = style.new(1, 2.7), tables.found.entry
     axes = figure.subplots()
     curves.line(axes, tables.drawn, "", "Q11", curves.LAYER[1], marker="o", markersize=3)

@@ -148,27 +148,20 @@ def tables_of(
         known = truth.contacts[counted][truth.known[counted]]
         asked = max(1, int(known.sum()))
         chance = float(known.mean()) if len(known) else math.nan
-        parts += _contact_rows(corrected, truth, separation, asked, seed)
+        marks = _marks(truth)
+        i, j = np.nonzero(np.isfinite(marks))
+        names = [f"contact of site {site}" for site in i + 1]
+        parts.append(style.points("a", names, seed, j + 1, marks[i, j]))
+        best = np.array(contacts.best_pairs(corrected, separation, truth.known))[:, :asked]
+        hits = truth.contacts[tuple(best)]
+        for name, of in zip(BEST, (hits, ~hits), strict=True):
+            parts.append(style.points("a", f"best pairs: {name}", seed, *best[:, of] + 1))
         for name, (label, *_) in LOOKS.items():
             shares = contacts.precision(scores[name], truth.contacts, separation, truth.known)
             counts = range(1, len(shares) + 1)
             errors = list(map(contacts.binomial_error, shares, counts))
             parts.append(style.points("b", label, seed, counts, shares, errors))
     return Tables(style.gathered(parts), scores, about, truth, separation, asked, chance)
-
-
-def _contact_rows(
-    scores: np.ndarray, truth: contacts.Truth, separation: int, asked: int, seed: int
-) -> Iterator[pd.DataFrame]:
-    """Contacts (1) and unknown pairs (0) below the diagonal, and the pairs of highest score."""
-    marks = _marks(truth)
-    i, j = np.nonzero(np.isfinite(marks))
-    names = [f"contact of site {site}" for site in i + 1]
-    yield style.points("a", names, seed, j + 1, marks[i, j])
-    best = np.array(contacts.best_pairs(scores, separation, truth.known))[:, :asked]
-    hits = truth.contacts[tuple(best)]
-    for name, of in zip(BEST, (hits, ~hits), strict=True):
-        yield style.points("a", f"best pairs: {name}", seed, *best[:, of] + 1)
 
 
 def _marks(truth: contacts.Truth) -> np.ndarray:
@@ -270,7 +263,6 @@ def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
 
 
 def _draw_precision(axes, tables: Tables) -> None:
-    """Share of contacts among the best n pairs, with one binomial standard error."""
     for name, (label, line, colour) in LOOKS.items():
         found = style.line(axes, tables.drawn, "b", label, line, color=colour, label=label)
         if name == "corrected":

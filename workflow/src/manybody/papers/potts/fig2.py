@@ -167,7 +167,6 @@ def _errors(data: runs.Data) -> Iterator[pd.DataFrame]:
 
 
 def _steps(data: runs.Data) -> Iterator[pd.DataFrame]:
-    """(d): excess against a, with its standard error."""
     for entry in data.interpolation:
         excess = runs.ends(entry.runs).mean() - data.optimum.end
         error = data.excess_error(entry)
@@ -248,7 +247,6 @@ def _draw_losses(axes, tables: Tables) -> None:
 
 
 def _draw_maps(part, tables: Tables) -> None:
-    """J and the map of each architecture's shown seed, on one scale of colours."""
     from matplotlib.ticker import MaxNLocator
 
     sites = [1, tables.data.hamiltonian.length]

@@ -89,7 +89,6 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(square: tuple[pd.DataFrame, dict], logistic: tuple[pd.DataFrame, dict]) -> Tables:
-    """The tables of a theory and of a curve, each a frame and its document."""
     table, curve = Table(*square), Table(*logistic)
     fits = [
         Fits(
@@ -236,7 +235,6 @@ def _draw_square(axes, tables: Tables) -> None:
 
 
 def _draw_logistic(axes, tables: Tables) -> None:
-    """Test losses with their standard errors, peaks marked; training loss of the lowest ridge."""
     for fits, colour in zip(tables.fits, RIDGES * len(tables.fits), strict=False):
         looks = dict(color=colour, marker="o", markeredgewidth=0, markersize=3)
         looks["label"] = f"test, λ = {fits.ridge:g}"

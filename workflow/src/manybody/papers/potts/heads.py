@@ -165,7 +165,6 @@ def _compared(family: Family, heads: int) -> list[records.Comparison]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """Contacts above, held-out losses below; the alignment left, planted couplings right."""
     figure = style.new(2, 4.4)
     for column, panels, kind, family in zip(
         figure.subplots(2, 2).T, PANELS, KINDS, tables.found, strict=True

@@ -59,7 +59,6 @@ def covered(clones: Iterable[clone_times.Saturation], trained: bool) -> list[rec
 
 
 def draw(axes, drawn: pd.DataFrame) -> None:
-    """Times seen against those predicted."""
     every = drawn[drawn["panel"].str.startswith("d")]
     rows = every.dropna(subset=["x", "y"])
     left, ends = len(every) - len(rows), (rows["x"].min(), rows["x"].max())

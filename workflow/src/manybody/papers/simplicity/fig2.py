@@ -68,7 +68,6 @@ def _rows(found: Staircase) -> Iterator[pd.DataFrame]:
 
 
 def _lines(found: Staircase) -> Iterator[Comparison]:
-    """Each line lies above the next, also on the training set."""
     for upper, lower in pairwise(found.lines.descending):
         # Both are means over the same sequences: their own errors bound that of the difference.
         gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
@@ -78,7 +77,6 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
 
 
 def _shallow(found: Staircase) -> Iterator[Comparison]:
-    """One layer ends on the 2-body line; two rest there, then end on the 3-body line."""
     # On data of order 2 or 3 the lowest line is the true one.
     lines = {line.order: line for line in found.lines.descending}
     for group in (one for one in found.networks if one.layers <= 2):
@@ -203,7 +201,6 @@ def claims(tables: style.Tables) -> list[Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """(a) losses, (b) all ends on the same axis, (c) displacements."""
     figure = style.new(2, 3.0)
     draw_in(figure, tables)
     return figure

@@ -17,8 +17,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """A staircase each."""
-
     parts: list[staircase.Inputs]
 
     @classmethod
@@ -60,7 +58,6 @@ def _compare(found: staircase.Staircase) -> Iterator[records.Comparison]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """The panels of figure 2 for each part, one below the other."""
     figure = style.new(2, 3.0 * len(tables.found))
     places = figure.subfigures(len(tables.found), 1, squeeze=False).flat
     for number, (place, part) in enumerate(zip(places, tables.found, strict=True)):

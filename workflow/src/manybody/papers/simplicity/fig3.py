@@ -160,7 +160,6 @@ def _name(run: Evaluated) -> str:
 
 
 def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
-    """Losses of generators on test text."""
     for name in block.of_generators:
         description, label, line = runs[name].about["description"], _name(runs[name]), "-"
         if name == block.wide_generator:
@@ -235,7 +234,6 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[recor
 
 
 def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Comparison]:
-    """The student's losses after more sweeps against those after fewer, for each pair."""
     for pair in block.pairs:
         fewer, more = (student.targets[target]["sweep"] for target in pair)
         label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
@@ -259,7 +257,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """(a) test losses of generators, (b) mean scores of their chains, (c) two sweeps compared."""
     figure, shown = style.new(2, 2.9), {}
     panels = dict(zip(TITLES, figure.subplots(1, 3), strict=True))
     for panel, axes in panels.items():

@@ -110,7 +110,6 @@ def claims(tables: Tables, figure: str = "fig4") -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """(a) losses with the accuracy in an inset, (b) times of saturation, (c) late losses."""
     figure = style.new(2, 4.1)
     places = [["losses", "times"], ["losses", "late"]]
     panels = figure.subplot_mosaic(places, width_ratios=(1.25, 1), height_ratios=(1, 1.5))

@@ -86,7 +86,6 @@ class Inputs(needed.Inputs):
 
 
 def tables(inputs: Inputs, block: Block) -> style.Tables:
-    """Modes, deviations, norms, growth, losses and rates, each under its name in a panel."""
     return tables_of(Table.read(inputs.theory.file()))
 
 

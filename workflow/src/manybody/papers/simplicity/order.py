@@ -65,8 +65,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Clocks of all cells' runs; of clones the losses, laws and sequences."""
-
     clocks: dict[str, dict[str, list[needed.Clock]]]
     runs: list[needed.Tested]
     laws: dict[str, dict]
@@ -78,12 +76,9 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        groups = dict(
-            ladder=block.ladder, lengths=block.lengths, nested=block.nested, alone=block.alone,
-            controls=block.controls,
-        )  # fmt: skip
+        groups = ("ladder", "lengths", "nested", "alone", "controls")
         clocks = {
-            group: {one.label: one.clocks() for one in cells} for group, cells in groups.items()
+            group: {one.label: one.clocks() for one in getattr(block, group)} for group in groups
         }
         runs, sources, parts = [], {}, {}
         if block.clones:

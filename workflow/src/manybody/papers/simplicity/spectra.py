@@ -119,7 +119,6 @@ def draw_rows(
 
 
 def draw_shares(axes, drawn: pd.DataFrame, panel: str, names: Sequence[str]) -> None:
-    """Shares of the variance by order; those below FLOOR lie outside."""
     draw_rows(axes, drawn, panel, names)
     title = f"({panel}) sizes at the last step"
     axes.set(xscale="log", xlim=(FLOOR, 3), xlabel="$M_k$ / Var g", title=title)

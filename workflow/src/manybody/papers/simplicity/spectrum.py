@@ -16,11 +16,7 @@ from manybody.papers.figure import Figure
 from manybody.papers.simplicity import answers, spectra
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
-DRAWS = {
-    "text": "tokens of other test sequences",
-    "unigram": "draws of the unigram distribution",
-    "model": "the model's own draws",
-}
+DRAWS = answers.CONTEXTS | {"text": "tokens of other test sequences"}
 
 
 class Block(Figure):
@@ -38,8 +34,6 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Spectra by their roles, the first student's entry and its source."""
-
     generators: list[needed.Spectrum]
     students: list[needed.Spectrum]
     laws: list[needed.Spectrum]

@@ -77,7 +77,6 @@ def claims(tables: style.Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """A row a passage: its start, and what each generator made of it, from low to high order."""
     count = len(tables.drawn) // int((tables.drawn["series"] == START).sum())
     texts = tables.drawn["text"].str.replace("\n", " ⏎ ").to_numpy().reshape(-1, count)
     width = LINE // count

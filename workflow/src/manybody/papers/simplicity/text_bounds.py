@@ -119,7 +119,6 @@ def rows(label: str, bounds: Sequence[Bound]) -> Iterator[pd.DataFrame]:
 
 
 def draw(axes, drawn: pd.DataFrame) -> None:
-    """Loss against order, the widest generators filled."""
     every = drawn[drawn["panel"] == "e"]
     labels = [name for name in every["series"].unique() if not name.endswith(NARROWER)]
     for label, colour in zip(labels, cycle(("black", "0.6")), strict=False):

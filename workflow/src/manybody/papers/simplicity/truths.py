@@ -102,8 +102,6 @@ class StudentInputs(Part):
 
 
 class Inputs(needed.Inputs):
-    """Each student's inputs, and all clones that they are tested on."""
-
     students: list[StudentInputs]
     clones: list[needed.Clone]
 
@@ -332,7 +330,6 @@ def _claims(student: Student) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: style.Tables):
-    """A row of losses for each student, a panel a series, and below the times."""
     found, letters = tables.found, iter(LETTERS)
     heights = [*[LOSSES] * len(found), TIMED]
     figure = style.new(2, sum(heights) + LEGEND)
@@ -357,7 +354,6 @@ def draw(tables: style.Tables):
 
 
 def _draw_losses(axes, drawn, panel: str, label: str, steps: list[Step]) -> None:
-    """A curve for each run, dashed the exact loss, dotted the least that is possible."""
     handles = []
     for colour, step in zip(spectra.COLOURS.values(), steps, strict=False):
         handles.append(style.mark(step.label, color=colour))

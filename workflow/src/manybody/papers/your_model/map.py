@@ -89,7 +89,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """Two maps by target and source, and the sources of some targets on the passage itself."""
     from matplotlib.colors import LogNorm
 
     height = 0.5 + 0.16 * len(tables.shown) * (1 + len(_lines(tables.words)))
