@@ -21,15 +21,13 @@ def information_by_order(law, most: int | None = None) -> dict[int, float]:
     law: probabilities of all states, (|V|,) * L, or an object with `vocabulary`, `length` and
     `log_probability(tokens)`.
     """
-    p = law if isinstance(law, np.ndarray) else _table(law)
-    most = most or p.ndim
-    losses = np.mean([_site_losses(p, site, most) for site in range(p.ndim)], axis=0)
+    if not isinstance(law, np.ndarray):
+        shape = (law.vocabulary,) * law.length
+        states = np.indices(shape).reshape(law.length, -1).T
+        law = np.exp(law.log_probability(states)).reshape(shape)
+    most = most or law.ndim
+    losses = np.mean([_site_losses(law, site, most) for site in range(law.ndim)], axis=0)
     return {order: float(gain) for order, gain in enumerate(losses[:-1] - losses[1:], 2)}
-
-
-def _table(law) -> np.ndarray:
-    shape = (law.vocabulary,) * law.length
-    return np.exp(law.log_probability(np.indices(shape).reshape(law.length, -1).T)).reshape(shape)
 
 
 def _site_losses(p: np.ndarray, site: int, most: int) -> list[float]:

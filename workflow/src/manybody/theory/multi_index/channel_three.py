@@ -35,7 +35,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from manybody.data.vector_loops import LANES, get, spread, where_greater
@@ -374,11 +373,8 @@ def _exponent(typing, lanes):
 @intrinsic
 def root_lanes(typing, lanes):
     def generate(context, builder, signature, arguments):
-        kind = arguments[0].type
-        name = f"llvm.sqrt.v{LANES}f64"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind]), name
-        )
+        kind = ir.FunctionType(arguments[0].type, [arguments[0].type])
+        function = builder.module.declare_intrinsic(f"llvm.sqrt.v{LANES}f64", fnty=kind)
         return builder.call(function, arguments)
 
     return lanes(lanes), generate

@@ -266,7 +266,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     for skip, found in thresholds.items():
         for k in range(3):
             starts = [[alpha[k]] for alpha in found]
-            parts.append(_rows("threshold", f"alpha_{k + 1}", [skip], starts))
+            parts.append(rows("threshold", f"alpha_{k + 1}", [skip], *mean_error(starts)))
     return joined(parts, entry)
 
 
@@ -282,11 +282,6 @@ def walk(
     return found
 
 
-def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
-    """Rows of the means over scramblings, values (scrambles, m) at x (m,)."""
-    return rows(quantity, series, x, *mean_error(values))
-
-
 def _walk_rows(
     entry: dict, alphas: Sequence[float], walks: list[list[Fixed]], streams: list
 ) -> list[pd.DataFrame]:
@@ -298,8 +293,11 @@ def _walk_rows(
         found[:] = [prediction_errors(Q, entry["skip"], normal) for Q in given]
     converged = np.array([[fixed.converged for fixed in found] for found in walks])
     return [
-        *(_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)),
-        _rows("error plug-in", "all layers", alphas, errors[:, :, 0]),
-        _rows("error plug-in", "last layer only", alphas, errors[:, :, 1]),
+        *(
+            rows("overlap", f"Q{k}{k}", alphas, *mean_error(overlaps[:, :, k - 1]))
+            for k in (1, 2, 3)
+        ),
+        rows("error plug-in", "all layers", alphas, *mean_error(errors[:, :, 0])),
+        rows("error plug-in", "last layer only", alphas, *mean_error(errors[:, :, 1])),
         rows("converged", "", alphas, converged.all(axis=0)),
     ]

@@ -103,10 +103,8 @@ def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Que
 
 
 def _sentences(package: str, expected: str | None) -> set[str]:
-    found = set()
-    for paragraph in pydocs.modules({package: expected}):
-        found.update(SENTENCE.split(paragraph))
-    return {piece for piece in found if len(piece.split()) >= LEAST_WORDS}
+    pieces = chain.from_iterable(map(SENTENCE.split, pydocs.modules({package: expected})))
+    return {piece for piece in pieces if len(piece.split()) >= LEAST_WORDS}
 
 
 def tokenise(

@@ -92,12 +92,9 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
 
     diagonal = Q[0, 1] == 0
     entries = [(0, 0), (1, 1)] if diagonal else [(0, 0), (1, 1), (0, 1)]
+    scale = np.sqrt(np.outer(np.diag(variance), np.diag(variance)))
     zeros = np.column_stack(
-        [
-            part[:, j, k] * np.sqrt(variance[j, j] * variance[k, k])
-            for part in (second, tower)
-            for j, k in entries
-        ]
+        [(part * scale)[:, j, k] for part in (second, tower) for j, k in entries]
     )
     gain = np.zeros((2, 2))
     for j, k in entries:
