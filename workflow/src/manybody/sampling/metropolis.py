@@ -295,20 +295,17 @@ class _CloneFiles:
         # All sweeps done; `energies` and `changed` begin with a row of the starts.
         self.past, starts = Record(0, len(initial)), Record(1, len(initial))
         self.past.energies, self.past.changed = starts.energies, starts.changed
-        self._tidy()
+        # What a killed writer or a run with other settings left in the folder.
+        ours = {self._file(sweep) for sweep in saves}
+        for path in out.iterdir():
+            foreign = path.match("sweep-*.parquet") and path not in ours
+            if foreign or path.match(".*.tmp"):
+                path.unlink()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
             state = {name: tensor.numpy().copy() for name, tensor in found[0].items()}
             self.tokens = state.pop("tokens")
             vars(self.past).update(state)
-
-    def _tidy(self) -> None:
-        """Removes what a killed writer or a run with other settings left in the folder."""
-        ours = {self._file(sweep) for sweep in self.saves}
-        for path in self.out.iterdir():
-            foreign = path.match("sweep-*.parquet") and path not in ours
-            if foreign or path.match(".*.tmp"):
-                path.unlink()
 
     @property
     def done(self) -> int:

@@ -34,17 +34,13 @@ class TripleChains:
         self.parameters, self.tokens = parameters, tokens.clone()
         rank = parameters.rank
         (to_second_layer, to_features), (factor,) = ways(parameters)  # gamma_jk is the factor
-        to_second, to_output, squares = (
-            table(parameters, layer, target).reshape(rank**2, rank)
-            for layer, target in ((0, 1), (0, 2), (1, 2))
-        )
-        self._to_output = squares
-        self._forms = (parameters.score_left @ squares.T).view(-1, rank, rank)
+        first = (table(parameters, 0, target).view(rank, -1) for target in (1, 2))
+        self._to_output = table(parameters, 1, 2).view(rank**2, rank)
+        self._forms = (parameters.score_left @ self._to_output.T).view(-1, rank, rank)
         self._head = parameters.left[2].T.contiguous()
         (self._mixing,) = _given(parameters.mixing[2])
         self._changes = _given(
-            *(factor, to_second_layer, to_features, *parameters.right),
-            *(to_second.view(rank, -1), to_output.view(rank, -1), parameters.score_left),
+            factor, to_second_layer, to_features, *parameters.right, *first, parameters.score_left
         )
         self.rebuild()
 

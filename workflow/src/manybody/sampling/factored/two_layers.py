@@ -90,7 +90,6 @@ class PairedChains:
 
 
 # --- The compiled loops
-#
 # One pass over rows of |V| numbers with nothing allocated: few chains are not held up by
 # the cost of starting tensor operations. Arithmetic follows the type of the arrays that are read.
 
