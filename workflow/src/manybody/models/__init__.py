@@ -15,13 +15,8 @@ from importlib import import_module
 
 # architecture -> its package
 ARCHITECTURES = {
-    "factored": "manybody.models.factored",
-    "bert": "manybody.models.bert",
-    "gpt": "manybody.models.gpt",
-    "energy": "manybody.models.energy",
-    "encoder": "manybody.models.encoder",
-    "interpolated": "manybody.models.interpolated",
-    "pretrained": "manybody.models.pretrained",
+    name: f"manybody.models.{name}"
+    for name in ("factored", "bert", "gpt", "energy", "encoder", "interpolated", "pretrained")
 }
 
 

@@ -91,10 +91,7 @@ def next_token_loss(model: Model, tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def sequence_sums(
-    model: Model,
-    tokens: Tensor,
-    positions: Tensor | None = None,
-    numbers: int | None = None,
+    model: Model, tokens: Tensor, positions: Tensor | None = None, numbers: int | None = None
 ) -> SequenceSums:
     """Test loss of each sequence (B, L), without `special` tokens: masked, or next-token if causal.
 

@@ -20,7 +20,13 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
     steps = checkpoint_steps(run)
     step = steps[-1] if step == "last" else step
     if "series" in run.about:
-        return _of_series(run, step).to(pick(device)).eval()
+        known = run.about["series"]["checkpoints"]  # also those that its audit left out
+        if str(step) not in known:
+            raise ArtifactError(
+                f"{run.path}: there is no step {step}; there are {', '.join(known)}"
+            )
+        model = models.network(run.about["description"]).read_step(run.about, step)
+        return model.to(pick(device)).eval()
     if step not in steps:
         kept = ", ".join(map(str, steps))
         raise ArtifactError(f"{run.path}: step {step} was not kept; kept are {kept}")
@@ -29,14 +35,6 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
         model = models.build(_description(run, path))
     load_into(path, model)
     return model.to(pick(device)).eval()
-
-
-def _of_series(run: Manifest, step: int):
-    """A checkpoint that was trained elsewhere; also one that the audit of its series left out."""
-    known = run.about["series"]["checkpoints"]
-    if str(step) not in known:
-        raise ArtifactError(f"{run.path}: there is no step {step}; there are {', '.join(known)}")
-    return models.network(run.about["description"]).read_step(run.about, step)
 
 
 def _description(run: Manifest, path: Path) -> dict:

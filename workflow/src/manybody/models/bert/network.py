@@ -162,12 +162,8 @@ class Bert(Model):
         parts = mixed.unflatten(-1, (3, self.heads, -1)).unflatten(0, (-1, self.length))
         # One tensor for each part: the gradients of all are then put together in one pass.
         query, key, value = [part.transpose(1, 2) for part in parts.unbind(2)]
-        return (
-            attend(query, key, value, query.shape[-1] ** -0.5)
-            .transpose(1, 2)
-            .flatten(2)
-            .flatten(0, 1)
-        )
+        seen = attend(query, key, value, query.shape[-1] ** -0.5)
+        return seen.transpose(1, 2).flatten(2).flatten(0, 1)
 
     def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
         """The rest of a layer: attention's output projection, then the MLP, both with skips."""

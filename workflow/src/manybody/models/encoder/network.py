@@ -50,11 +50,9 @@ class Encoder(Model):
             nn.TransformerEncoderLayer(width, heads, mlp, dropout=0.0, batch_first=True)
             for _ in range(layers)
         )
-        self.hidden = (
-            nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
-            if head == "mlp"
-            else nn.Identity()
-        )
+        self.hidden = nn.Identity()
+        if head == "mlp":
+            self.hidden = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
         self.output = nn.Linear(width, vocabulary)
         accelerate_layers(self)
 

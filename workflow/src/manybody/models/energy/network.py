@@ -108,11 +108,10 @@ def conditionals(hamiltonian: Hamiltonian) -> Energy:
     with torch.random.fork_rng(devices=[]):
         model = Energy(hamiltonian.vocabulary, hamiltonian.length, hamiltonian.order)
     _, couplings, colours = hamiltonian.packed  # couplings hold k!
+    roles = math.factorial(hamiltonian.order)
     with torch.no_grad():
-        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(hamiltonian.order)))
-        model.colours.copy_(
-            torch.from_numpy(-math.factorial(hamiltonian.order) * hamiltonian.beta * colours.T)
-        )
+        model.couplings.copy_(torch.from_numpy(couplings / roles))
+        model.colours.copy_(torch.from_numpy(-roles * hamiltonian.beta * colours.T))
     return model
 
 
@@ -177,15 +176,6 @@ def fill_bins(tokens, sites, table, couplings, vocabulary, found, own):
             own[b, i] += couplings[t, i]
 
 
-@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
-def read_bins(found, own, to_couplings):
-    """to_couplings (T, L) += what its bin has for each tuple."""
-    for t in range(len(found)):
-        b = found[t]
-        for i in range(own.shape[1]):
-            to_couplings[t, i] += own[b, i]
-
-
 @njit(fastmath=SUMS, nogil=True, cache=True)
 def losses(
     tokens, sites, table, couplings, colours, by_bin, shares, gradients,
@@ -236,4 +226,7 @@ def losses(
         add_products(rows, by_bin, scores)
         for n in range(start, stop):
             copy_columns(rows, (n - start) * length, own, 0)
-            read_bins(found[n - start], own, to_couplings)
+            for t in range(len(sites)):
+                b = found[n - start, t]
+                for i in range(length):
+                    to_couplings[t, i] += own[b, i]

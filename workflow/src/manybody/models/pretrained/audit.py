@@ -49,17 +49,8 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
     """The marks of the checkpoint in a folder, which the series records as `checkpoint`, from the
     folder `kept` where they are there. Tables that are computed anew have none, nor has a head that
     is the embedding."""
-    name = hashlib.sha256(
-        to_json(
-            {
-                **checkpoint,
-                "size": SIZE,
-                "kept": KEPT,
-                "without": [TABLES, HEAD.pattern],
-                "config": config,
-            }
-        ).encode()
-    ).hexdigest()[:32]
+    asked = {**checkpoint, "size": SIZE, "kept": KEPT, "without": [TABLES, HEAD.pattern]}
+    name = hashlib.sha256(to_json({**asked, "config": config}).encode()).hexdigest()[:32]
     path = kept / f"{name}.safetensors"
     if path.is_file():
         found, about = read_tensors(path)
@@ -82,11 +73,8 @@ def take(folder: Path, layout: Layout, config: dict, checkpoint: dict, kept: Pat
     projections = {name: part for name, part in projections.items() if name in digests}
     tensors = {name: part for name, part in layout.tensors.items() if name in digests}
     marks = Marks(tensors, digests, config, projections)
-    write_tensors(
-        path,
-        {tensor: torch.from_numpy(part) for tensor, part in projections.items()},
-        dict(zip(KEPT, marks, strict=False)),
-    )
+    arrays = {tensor: torch.from_numpy(part) for tensor, part in projections.items()}
+    write_tensors(path, arrays, dict(zip(KEPT, marks, strict=False)))
     return marks
 
 

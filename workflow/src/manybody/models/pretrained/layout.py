@@ -195,10 +195,8 @@ def read(folder: Path, origin: str) -> Layout:
             f"expected what save_pretrained writes; save or copy it again (git lfs pull, where it "
             f"is a pointer)"
         ) from error
-    return Layout(
-        config,
-        {name: (*part, shard) for shard, held in found.items() for name, part in held.items()},
-    )
+    tensors = {name: (*part, shard) for shard, held in found.items() for name, part in held.items()}
+    return Layout(config, tensors)
 
 
 def output_rows(config: dict) -> int | None:

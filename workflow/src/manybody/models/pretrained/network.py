@@ -93,9 +93,8 @@ class Pretrained(Model):
 
     def _read(self, tokens: Tensor) -> Tensor:
         extra = {"use_cache": False} if self.about.causal else {}
-        return self.library(input_ids=tokens, **extra).logits[
-            ..., : None if self.direct else self.vocabulary
-        ]
+        logits = self.library(input_ids=tokens, **extra).logits
+        return logits if self.direct else logits[..., : self.vocabulary]
 
     def _check_sizes(self) -> None:
         """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
@@ -277,12 +276,9 @@ class Pretrained(Model):
                         ignore_mismatched_sizes=True,
                         **given,
                     )
-                wrong = [
-                    # Frequencies are computed, unless positions were learnt in their place.
-                    name
-                    for name in found["missing_keys"]
-                    if learnt or not name.endswith("inv_freq")
-                ]
+                # Frequencies are computed, unless positions were learnt in their place.
+                missing = found["missing_keys"]
+                wrong = [name for name in missing if learnt or not name.endswith("inv_freq")]
                 wrong += [
                     f"{name} (found shape {[*held]}, expected {[*wanted]})"
                     for name, held, wanted in found["mismatched_keys"]

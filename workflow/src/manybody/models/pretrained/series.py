@@ -77,10 +77,8 @@ def found(
     their files. `known`: the commits of revisions that were resolved before."""
     if isinstance(weights, dict):
         return _revisions(weights, steps, known or {})
-    folders = [
-        Path(os.path.expanduser(name))
-        for name in ([weights] if isinstance(weights, str) else weights)
-    ]
+    asked = [weights] if isinstance(weights, str) else weights
+    folders = [Path(os.path.expanduser(name)) for name in asked]
     for folder in folders:
         if not folder.is_dir():
             raise Refusal(
