@@ -15,8 +15,13 @@ from importlib import import_module
 
 # architecture -> its package
 ARCHITECTURES = {
-    name: f"manybody.models.{name}"
-    for name in ("factored", "bert", "gpt", "energy", "encoder", "interpolated", "pretrained")
+    "factored": "manybody.models.factored",
+    "bert": "manybody.models.bert",
+    "gpt": "manybody.models.gpt",
+    "energy": "manybody.models.energy",
+    "encoder": "manybody.models.encoder",
+    "interpolated": "manybody.models.interpolated",
+    "pretrained": "manybody.models.pretrained",
 }
 
 
