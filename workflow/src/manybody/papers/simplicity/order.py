@@ -76,9 +76,12 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        groups = ("ladder", "lengths", "nested", "alone", "controls")
+        groups = dict(
+            ladder=block.ladder, lengths=block.lengths, nested=block.nested, alone=block.alone,
+            controls=block.controls,
+        )  # fmt: skip
         clocks = {
-            group: {one.label: one.clocks() for one in getattr(block, group)} for group in groups
+            group: {one.label: one.clocks() for one in cells} for group, cells in groups.items()
         }
         runs, sources, parts = [], {}, {}
         if block.clones:

@@ -232,9 +232,6 @@ def _secant(function: Callable, a: float, b: float, tolerance: float, span: tupl
     return b
 
 
-# --- The numbers of the figure -------------------------------------------------------------------
-
-
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 

@@ -215,9 +215,6 @@ def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
     return sobol(count, 8, generator, 2.0**-40).reshape(count, 4, 2)
 
 
-# --- The table -----------------------------------------------------------------------------------
-
-
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
