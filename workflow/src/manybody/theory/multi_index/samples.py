@@ -94,7 +94,7 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     entries = [(0, 0), (1, 1)] if diagonal else [(0, 0), (1, 1), (0, 1)]
     scale = np.sqrt(np.outer(np.diag(variance), np.diag(variance)))
     zeros = np.column_stack(
-        [(part * scale)[:, j, k] for part in (second, tower) for j, k in entries]
+        [part[:, j, k] * scale[j, k] for part in (second, tower) for j, k in entries]
     )
     gain = np.zeros((2, 2))
     for j, k in entries:
