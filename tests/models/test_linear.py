@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from manybody import models
+from manybody.io.devices import torch_threads
 from manybody.models import linear
 from manybody.models.attention import SHORT, attend, attend_once
 from manybody.models.gpt import network as gpt
@@ -103,12 +104,27 @@ def compare(found, expected, *given):
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("length", [7, SHORT + 1])
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_of_short_sequences_is_that_of_torch(length, causal):
-    given = [part.double().requires_grad_() for part in random(*[(3, 2, length, 5)] * 3)]
-    expected = scaled_dot_product_attention(*given, is_causal=causal, scale=0.3)
-    compare(attend(*given, 0.3, causal), expected, *given)
+@pytest.mark.parametrize("channels", [16, 5])  # whole lanes, and not
+@pytest.mark.parametrize("length", [1, 7, 16, SHORT + 1])
+@pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (True, 3)])
+def test_attention_of_rows_is_that_of_torch(length, channels, causal, window):
+    mixed = random((5, length, 6 * channels))[0].double().requires_grad_()
+    query, key, value = mixed.unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)
+    places = torch.arange(length)
+    behind = places[:, None] - places
+    seen = (behind >= 0) & (behind < (window or length)) if causal else behind < length
+    expected = scaled_dot_product_attention(query, key, value, seen, scale=0.3)
+    with torch_threads(length % 3 + 1):
+        found = attend(mixed, 2, 0.3, causal, window)
+        compare(found, expected.transpose(1, 2).flatten(2), mixed)
+
+
+def test_attention_shows_nothing_of_hidden_rows():
+    mixed = random((2, 6, 48))[0]
+    changed = mixed.clone()
+    changed[:, 3:] = 1e30
+    before = attend(mixed, 2, 0.3, True)[:, :3]
+    assert torch.equal(attend(changed, 2, 0.3, True)[:, :3], before)
 
 
 @pytest.mark.parametrize("heads", [1, 3])

@@ -7,10 +7,13 @@ digest of all modules of loops, and lies below `NUMBA_CACHE_DIR` or beside this 
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from numba import config, njit as njit
 
@@ -21,6 +24,13 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _LOOPS))
 if config.CACHE_DIR or os.access(_PACKAGE, os.W_OK):  # else numba has a folder in the home
     _CACHE = Path(config.CACHE_DIR or _PACKAGE / "__pycache__")
     config.CACHE_DIR = str(_CACHE / f"loops-{_DIGEST.hexdigest()[:16]}")
+
+# numba asks for BLAS as it starts, by an import of scipy's that takes as long as its own. A loop that
+# calls BLAS imports it again.
+if (_BLAS := "scipy.linalg.cython_blas") not in sys.modules:
+    sys.modules[_BLAS] = ModuleType(_BLAS)
+    import_module("numba.np.arraymath")
+    del sys.modules[_BLAS]
 
 # Threads are kept: a new one starts on the core that made it, which costs a tenth of a short pass.
 _pool = cache(ThreadPoolExecutor)

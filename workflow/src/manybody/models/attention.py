@@ -1,36 +1,100 @@
-"""Attention of short sequences, and of one query a sequence, by products of whole matrices.
+"""Attention of short sequences in compiled loops, and of one query a sequence by whole matrices.
 
 N sequences, L rows, `heads` heads of c channels, d = heads c channels in all.
 """
 
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-SHORT = 32  # rows up to which, on a CPU, these products beat torch's fused kernel
+from manybody.data.vector_loops import LANES
+from manybody.io.compiled import each
+from manybody.models import attention_loops
+
+SHORT = 32  # rows up to which, on a CPU, the loops beat torch's fused kernel
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool = False, window: int = 0
+    mixed: Tensor, heads: int, scale: float, causal: bool = False, window: int = 0
 ) -> Tensor:
-    """Attention output (N, heads, L, c) of query, key, value (N, heads, L, c).
+    """Attention output (N, L, d) of queries, keys and values side by side, mixed (N, L, 3 d).
 
     causal: a row sees itself and those before it, in all at most `window` rows if that is not 0.
-    The softmax runs along the first axis of k q^T, whose columns torch takes side by side.
     """
-    *outer, length, _ = query.shape
-    if causal and 0 < window < length:
-        seen = torch.ones(length, length, dtype=torch.bool, device=query.device)
-        seen = seen.tril().triu(1 - window)
-        return functional.scaled_dot_product_attention(query, key, value, seen, scale=scale)
-    if query.is_cuda or length > SHORT:
-        return functional.scaled_dot_product_attention(
-            query, key, value, is_causal=causal, scale=scale
-        )
-    query, key, value = [part.flatten(0, 1) for part in (query, key, value)]
-    hidden = query.new_full((length, length), -torch.inf if causal else 0.0).tril(-1)
-    shares = torch.baddbmm(hidden, key, query.mT, alpha=scale).softmax(1)
-    return torch.bmm(shares.mT, value).unflatten(0, outer)
+    length, parts = mixed.shape[1], mixed.unflatten(-1, (3, heads, -1))
+    if not causal or window >= length:
+        window = 0
+    if (
+        mixed.device.type == "cpu"
+        and length <= SHORT
+        and parts.shape[-1] % LANES == 0
+        and mixed.dtype in (torch.float32, torch.float64)
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and torch.backends.cuda.flash_sdp_enabled()  # on any device; not where operations count
+    ):
+        return _Attention.apply(parts.flatten(2, 3), scale, causal, window).flatten(2)
+    query, key, value = parts.permute(2, 0, 3, 1, 4).unbind()
+    seen = _seen(length, causal, window).to(mixed.device) if window else None
+    out = functional.scaled_dot_product_attention(
+        query, key, value, seen, is_causal=causal and not window, scale=scale
+    )
+    return out.transpose(1, 2).flatten(2)
+
+
+def _seen(length: int, causal: bool, window: int) -> Tensor:
+    """Whether row i sees row j: (L, L), indexed [i, j]."""
+    seen = torch.ones(length, length, dtype=torch.bool)
+    return seen.tril().triu(1 - window if window else -length) if causal else seen
+
+
+@cache
+def _hidden(length: int, causal: bool, window: int, kind: type) -> np.ndarray:
+    """-inf where row j is hidden from row i, else 0: (L, L up to whole lanes), indexed [j, i]."""
+    hidden = np.zeros((length, length + -length % LANES), kind)
+    hidden[:, :length][~_seen(length, causal, window).T.numpy()] = -np.inf
+    return hidden
+
+
+class _Attention(torch.autograd.Function):
+    """Attention of (N, L, 3 heads, c) by `attention_loops`: (N, L, heads, c), c whole lanes."""
+
+    @staticmethod
+    def forward(ctx, mixed: Tensor, scale: float, causal: bool, window: int):
+        mixed = mixed.detach().contiguous().numpy()
+        count, length, parts, channels = mixed.shape
+        hidden = _hidden(length, causal, window, mixed.dtype.type)
+        shares = np.empty((count, parts // 3, *hidden.shape), mixed.dtype)
+        seen = np.empty((count, length, parts // 3, channels), mixed.dtype)
+        ctx.given = mixed, shares, mixed.dtype.type(scale)
+        _run(attention_loops.forward, *ctx.given, seen, hidden)
+        return torch.from_numpy(seen)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, of_seen: Tensor):
+        of_mixed = np.empty_like(ctx.given[0])
+        _run(attention_loops.backward, *ctx.given, of_seen.contiguous().numpy(), of_mixed)
+        return torch.from_numpy(of_mixed), None, None, None
+
+
+def _run(loop, mixed: np.ndarray, shares: np.ndarray, scale, seen: np.ndarray, last: np.ndarray):
+    """`loop` of all sequences by torch's threads, each of which has work space of its own."""
+
+    def twice(array):
+        return array.reshape(*array.shape[:-1], -1, LANES), array
+
+    def part(ends):
+        turned, square = (np.zeros((n, shares.shape[-1]), mixed.dtype) for n in mixed.shape[3:0:-2])
+        loop(*ends, scale, *map(twice, (mixed, shares, seen, last, turned, square)))
+
+    threads = max(1, min(torch.get_num_threads(), len(mixed)))
+    each(threads, part, pairwise(len(mixed) * part // threads for part in range(threads + 1)))
 
 
 def attend_once(

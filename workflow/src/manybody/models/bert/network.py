@@ -159,11 +159,8 @@ class Bert(Model):
 
     def _attend(self, mixed: Tensor) -> Tensor:
         """Attention output (N * L, width) of queries, keys and values `mixed` (N * L, 3 width)."""
-        parts = mixed.unflatten(-1, (3, self.heads, -1)).unflatten(0, (-1, self.length))
-        # One tensor for each part: the gradients of all are then put together in one pass.
-        query, key, value = [part.transpose(1, 2) for part in parts.unbind(2)]
-        seen = attend(query, key, value, query.shape[-1] ** -0.5)
-        return seen.transpose(1, 2).flatten(2).flatten(0, 1)
+        scale = (self.description["width"] // self.heads) ** -0.5
+        return attend(mixed.unflatten(0, (-1, self.length)), self.heads, scale).flatten(0, 1)
 
     def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
         """The rest of a layer: attention's output projection, then the MLP, both with skips."""

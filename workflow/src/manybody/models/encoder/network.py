@@ -105,9 +105,8 @@ class Encoder(Model):
         attention = layer.self_attn
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
         if asked is x:
-            query, key, value = self._split(linear(x, weight, bias), 3)
-            seen = attend(query, key, value, query.shape[-1] ** -0.5)
-            seen = seen.transpose(1, 2).flatten(2)
+            scale = (x.shape[-1] // self.heads) ** -0.5
+            seen = attend(linear(x, weight, bias), self.heads, scale)
         else:
             query, *maps = zip(weight.chunk(3), bias.chunk(3), strict=True)
             seen = attend_once(linear(asked, *query), x, *maps, self.heads)

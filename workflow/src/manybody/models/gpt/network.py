@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from manybody.models.attention import attend
 from manybody.models.base import Model, draw_weights, named_parts
-from manybody.models.linear import accelerate_layers
+from manybody.models.linear import accelerate_layers, linear
 
 WINDOW = 256  # tokens that a local layer sees
 
@@ -93,12 +93,10 @@ class Gpt(Model):
         x = x + self.decoder.wpe.weight[: tokens.shape[-1]]
         for number, layer in enumerate(self.decoder.h):
             normed, parts = layer.ln_1(x), layer.attn.attention
-            query, key, value = [
-                part(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-                for part in (parts.q_proj, parts.k_proj, parts.v_proj)
-            ]
-            seen = attend(query, key, value, 1.0, causal=True, window=WINDOW * (number % 2))
-            x = parts.out_proj(seen.transpose(1, 2).flatten(2)) + x
+            weights = [part.weight for part in (parts.q_proj, parts.k_proj, parts.v_proj)]
+            mixed = linear(normed, torch.cat(weights))
+            seen = attend(mixed, self.heads, 1.0, causal=True, window=WINDOW * (number % 2))
+            x = parts.out_proj(seen) + x
             hidden = functional.gelu(layer.mlp.c_fc(layer.ln_2(x)), approximate="tanh")
             x = x + layer.mlp.c_proj(hidden)
         return self.decoder.ln_f(x)
