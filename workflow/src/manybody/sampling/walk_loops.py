@@ -98,5 +98,6 @@ def finish(walk, c):
     walk.recorded[sweep, c] = walk.energies[c]
     for i in range(walk.tokens.shape[1]):
         walk.changed[sweep, c] += walk.tokens[c, i] != walk.initial[c, i]
-    if walk.slot[sweep] >= 0:
-        walk.kept[walk.slot[sweep], c] = walk.tokens[c]
+        # Not the row at once: what numba says of shapes takes seconds to compile.
+        if walk.slot[sweep] >= 0:
+            walk.kept[walk.slot[sweep], c, i] = walk.tokens[c, i]

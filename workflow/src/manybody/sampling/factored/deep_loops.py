@@ -178,7 +178,9 @@ def squares_of(chains, states, outer, products):
     for n in range(len(chains)):
         for j in range(length):
             for s in range(len(states)):
-                rows[:, :rank] = states[s, chains[n], j]
+                for k in range(length):
+                    for x in range(rank):  # not at once, which takes seconds to compile
+                        rows[k, x] = states[s, chains[n], j, k, x]
                 square(rows, outer[j], own, products[n, j, s])
 
 
@@ -257,7 +259,9 @@ def add_to(state, change):
 def replace_rows(chains, accepted, rows, kept):
     """kept[chains[n]] = rows[n] where `accepted` (n,)."""
     for n in np.flatnonzero(accepted):
-        kept[chains[n]] = rows[n]
+        old, new = kept[chains[n]].reshape(-1), rows[n].reshape(-1)
+        for v in range(len(new)):
+            old[v] = new[v]
 
 
 class LoopedChains(DeepChains):
@@ -274,11 +278,12 @@ class LoopedChains(DeepChains):
         to_output = [square.to_output for square in self.squares]
         fits = footprint.score_bytes(parameters) <= footprint.TABLES
         self.scores_first = energy == "raw" and fits
-        forms = between.new_empty(0, 0, rank**2)
+        forms, outer = between.new_empty(0, 0, rank**2), self.outer
         if self.scores_first:
+            outer = outer.to(parameters.precision)  # not read: the loops are compiled for one kind
             forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
         stacks = (parameters.mixing, *self.first, parameters.right, first)
-        rest = (between, forms, parameters.score_left, self.outer)
+        rest = (between, forms, parameters.score_left, outer)
         self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
 
     def _open_first(self):
@@ -338,7 +343,8 @@ class LoopedChains(DeepChains):
         deltas = self.inputs.new_empty(squares, len(moves[0]), length, length, rank)
         rises = deltas.new_empty(len(moves[0]), length, rank)
         ratios = deltas.new_empty(len(moves[0]))
-        products = self._empty(self.outer, 0 if self.scores_first else len(moves[0]))
+        kind = torch.from_numpy(self._arrays[-1])
+        products = self._empty(kind, 0 if self.scores_first else len(moves[0]))
         given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios, products)
         deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
         return (deltas, rises), ratios, products.flatten(2)
