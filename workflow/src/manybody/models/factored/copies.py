@@ -70,9 +70,10 @@ def _closed(model, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Te
 
 def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> Tensor:
     """Three layers or more, or two of several heads: what the last layer reads of the sum over l, k
-    of A^n_ik (y^(l)_k)^2 in each copy, (B, m, H, d); y^(l) (B, m, L, |V|) is layer l's output before
-    its square. Between squares all is what the heads read, H d wide: the input of layer l is Q^l (x
-    + sum over earlier l' of (y^(l'))^2). last ([B], m, H, L): rows of the last layer's maps."""
+    of A^n_ik (y^(l)_k)^2 in each copy, (B, m, H, d), where y^(l) (B, m, L, |V|) is layer l's output
+    before its square. Between squares all is what the heads read, H d wide: the input of layer l is
+    Q^l (x + sum over earlier l' of (y^(l'))^2). last ([B], m, H, L): rows of the last layer's maps.
+    """
     mixed = _first_copies(model, tokens, positions)
     kept = (~masked).to(mixed.dtype)[..., None]
     readers = {layer: _reader(model, layer) for layer in range(1, model.layers - 1)}
