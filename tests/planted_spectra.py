@@ -120,12 +120,6 @@ def series(steps, suspect=None, losses=True, name="mine") -> Spectra:
     return Spectra({0: (pd.DataFrame(found), said)})
 
 
-def of_series() -> list[Spectra]:
-    """Two models of one kind, of which one has a suspect checkpoint."""
-    steps = [10, 50, 100, 200, 400, 1000]
-    return [series(steps, suspect=100), series(steps, name="other")]
-
-
 def passage(length: int) -> Spectra:
     """A causal model: each token is acted on by the one before, in pairs, and by the one two
     before, with others, but nothing acts on token 3; the first target that is asked is 1."""

@@ -9,7 +9,7 @@ from corpora import collected, lines_corpus
 
 from manybody.data import duplicates
 from manybody.data.documents import Piece
-from manybody.data.duplicates import COMMON, WORD, Deduplicated, Shingles, lines
+from manybody.data.duplicates import COMMON, WORD, Shingles, deduplicated, lines
 from manybody.data.sequence_weights_loops import join, root
 
 WORDS = np.array([f"w{i}" for i in range(20_000)])
@@ -31,10 +31,10 @@ def pieces(texts):
     return (Piece(document, True) for document in texts)
 
 
-def deduplicated(folder, texts, **options):
+def kept_of(folder, texts, **options):
     folder.mkdir(parents=True, exist_ok=True)
-    found = Deduplicated(pieces(texts), folder, **options)
-    return found, [(key, "".join(p.text for p in document)) for key, document in found]
+    found, counts = deduplicated(pieces(texts), folder, **options)
+    return counts, [(key, "".join(p.text for p in document)) for key, document in found]
 
 
 def jaccard(one, other):
@@ -53,8 +53,8 @@ def test_a_line_of_more_than_five_documents_stays_in_the_first(tmp_path):
         f"{line}\n{common}\n{rare}\nend {i}" if i < COMMON else f"{line}\n  {common}\nend {i}"
         for i, line in enumerate(own)
     ]
-    found, kept = deduplicated(tmp_path, texts)
-    assert found.counts["common_lines"] == 1
+    found, kept = kept_of(tmp_path, texts)
+    assert found["common_lines"] == 1
     assert kept[0][1] == texts[0]
     for i, (_, document) in enumerate(kept[1:], 1):
         assert common not in document
@@ -64,13 +64,13 @@ def test_a_line_of_more_than_five_documents_stays_in_the_first(tmp_path):
 
 def test_a_line_twice_in_one_document_is_one_document(tmp_path):
     texts = [f"{i} first\nagain\nagain\nagain\nlast {i}" for i in range(COMMON)]
-    assert [kept for _, kept in deduplicated(tmp_path, texts)[1]] == texts
+    assert [kept for _, kept in kept_of(tmp_path, texts)[1]] == texts
 
 
 def test_a_document_of_common_lines_alone_is_dropped(tmp_path):
     random = np.random.default_rng(0)
     texts = [f"{sentence(random)}\nthe same words" for _ in range(COMMON)] + ["the same words"]
-    assert len(deduplicated(tmp_path, texts)[1]) == COMMON
+    assert len(kept_of(tmp_path, texts)[1]) == COMMON
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
     for pair in pairs:
         join(forest, *pair)
     expected = np.array([root(forest, i) for i in range(len(texts))])
-    found = [key for key, _ in deduplicated(tmp_path, texts)[1]]
+    found = [key for key, _ in kept_of(tmp_path, texts)[1]]
     for i, j in itertools.combinations(range(len(texts)), 2):
         assert (found[i] == found[j]) == (expected[i] == expected[j]), jaccard(texts[i], texts[j])
     assert 60 < len(set(found)) < 300
@@ -108,13 +108,13 @@ def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, coun
     monkeypatch.setattr(duplicates, "_buckets", lambda rows: iter([np.arange(len(rows))]))
     words = [f"word{i}" for i in range(count)]
     changed = words[:common] + [f"other{i}" for i in range(common, count)]
-    found, _ = deduplicated(tmp_path, [" ".join(words), " ".join(changed)])
+    _, found = kept_of(tmp_path, [" ".join(words), " ".join(changed)])
     assert len({key for key, _ in found}) == groups
 
 
 def test_documents_without_words_are_of_one_group_only_where_they_are_equal(tmp_path):
     texts = ["(()) ()", "()(())", "→ ↑ →", "(()) ()", "✦✦"]
-    found = [key for key, _ in deduplicated(tmp_path, texts)[1]]
+    found = [key for key, _ in kept_of(tmp_path, texts)[1]]
     assert len(set(found)) == 4
     assert found[0] == found[3]
 
@@ -123,17 +123,17 @@ def test_the_report_counts_groups_and_the_documents_of_the_largest(tmp_path):
     random = np.random.default_rng(9)
     texts = [sentence(random) for _ in range(4)]
     texts += [f"{texts[place]} {end}" for place in (0, 1, 1) for end in ("once", "more")]
-    found, _ = deduplicated(tmp_path, texts)
-    assert (found.counts["groups"], found.counts["largest_group"]) == (4, 5)
+    found, _ = kept_of(tmp_path, texts)
+    assert (found["groups"], found["largest_group"]) == (4, 5)
 
 
 def test_the_key_of_a_group_depends_neither_on_order_nor_on_other_documents(tmp_path):
     random = np.random.default_rng(2)
     texts = [sentence(random) for _ in range(20)]
     texts += [changed(random, document, 0.03) for document in texts[:10]]
-    keys = dict((document, key) for key, document in deduplicated(tmp_path / "a", texts)[1])
+    keys = dict((document, key) for key, document in kept_of(tmp_path / "a", texts)[1])
     more = [*texts[::-1], *(sentence(random) for _ in range(20))]
-    again = dict((document, key) for key, document in deduplicated(tmp_path / "b", more)[1])
+    again = dict((document, key) for key, document in kept_of(tmp_path / "b", more)[1])
     assert {document: again[document] for document in texts} == keys
 
 
@@ -141,7 +141,7 @@ def test_documents_of_one_origin_are_of_one_group(tmp_path):
     random = np.random.default_rng(3)
     texts = [sentence(random) for _ in range(40)]
     origins = [f"module {i % 7}" for i in range(40)]
-    keys = [key for key, _ in deduplicated(tmp_path, texts, origins=origins)[1]]
+    keys = [key for key, _ in kept_of(tmp_path, texts, origins=origins)[1]]
     assert len(set(keys)) == 7
     assert all((keys[i] == keys[j]) == (i % 7 == j % 7) for i in range(40) for j in range(40))
 
@@ -153,7 +153,7 @@ def test_passages_of_another_origin_are_cut_and_the_rest_stays(tmp_path):
         f"There they end ({shared}) for the second one.",
         f"Inside the first again {shared} may stand twice.",
     ]
-    kept = deduplicated(tmp_path, texts, origins=["a", "b", "a"])[1]
+    kept = kept_of(tmp_path, texts, origins=["a", "b", "a"])[1]
     assert [document for _, document in kept] == [
         texts[0],
         "There they end ( for the second one.",
@@ -230,7 +230,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
         folder = tmp_path / str(documents)
         folder.mkdir()
         tracemalloc.start()
-        for _, document in Deduplicated(corpus(documents), folder):
+        for _, document in deduplicated(corpus(documents), folder)[0]:
             for _ in document:
                 pass
         peaks.append(tracemalloc.get_traced_memory()[1])

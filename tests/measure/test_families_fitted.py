@@ -37,7 +37,7 @@ def rna(tmp_path):
 
 def model_of(family, pairs) -> PairModel:
     """Couplings of these pairs of columns of the file alone, the first strongest."""
-    places = {column: site for site, column in enumerate(family.sites.tolist())}
+    places = {column: site for site, column in enumerate(np.array(family.about["columns"]) - 1)}
     couplings = np.zeros((*2 * [len(places)], 5, 5))
     for rank, (i, j) in enumerate(pairs):
         block = np.zeros((5, 5))
@@ -61,7 +61,7 @@ def test_scores_and_contacts_are_those_of_the_columns_of_the_file(rna, tmp_path)
     fifth = table.loc[4, "L/5"]
     assert (fifth["pairs"], fifth["share"]) == (4, 3 / 4)
     assert fifth["error"] == contacts.binomial_error(3 / 4, 4)
-    pairs = sum(j - i >= 4 for i, j in itertools.combinations(family.sites, 2))
+    pairs = sum(j - i >= 4 for i, j in itertools.combinations(family.about["columns"], 2))
     assert fifth["chance"] == 4 / pairs
     assert table.loc[12, "L/5"]["share"] == 1
 

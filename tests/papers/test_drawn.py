@@ -17,6 +17,8 @@ from manybody import papers
 from manybody.papers.simplicity import fig2, fig2_literal
 from manybody.papers.your_model import map as passage_map, spectrum
 
+CHECKPOINTS = [10, 50, 100, 200, 400, 1000]
+
 # By paper and figure: a function that gives planted tables, with several runs and errors above 0.
 TABLES = {
     ("simplicity", "fig1"): planted_losses.of_figure_1,
@@ -39,7 +41,13 @@ TABLES = {
     ("simplicity", "spectrum_truth"): planted_spectra.beside_truth,
     ("simplicity", "truths"): planted_truths.of_figure,
     ("simplicity", "order"): planted_order.of_figure,
-    ("your-model", "spectrum"): lambda: spectrum.tables_of(planted_spectra.of_series()),
+    ("your-model", "spectrum"): lambda: spectrum.tables_of(
+        # Two models of one kind, of which one has a suspect checkpoint.
+        [
+            planted_spectra.series(CHECKPOINTS, suspect=100),
+            planted_spectra.series(CHECKPOINTS, name="other"),
+        ]
+    ),
     ("your-model", "map"): lambda: passage_map.tables_of(planted_spectra.passage(16)),
     ("simplicity", "gradient_flow"): planted_flow.tables,
 }

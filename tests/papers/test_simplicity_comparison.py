@@ -102,14 +102,6 @@ def test_an_interval_decides_by_log_five_quarters(low, high, expected):
     assert verdict(of(low, high, "checkpoints do not resolve")) == "undecided"
 
 
-def test_definitions_must_agree():
-    yes, no, wide = of(0.3, 0.5), of(-0.1, 0.1), of(-0.5, 0.5)
-    assert verdict(yes, yes) == "yes"
-    assert verdict(no, no) == "no"
-    for pair in ([yes, no], [yes, wide], [wide, no], [wide, wide]):
-        assert verdict(*pair) == "undecided"
-
-
 # --- From tables of losses -----------------------------------------------------------------------
 
 

@@ -299,9 +299,8 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
 
 
 def test_the_caption_explains_open_markers_where_any_are_drawn():
-    few = {key: BLOCK[key] for key in FEW}
     cases = ({}, False), ({"early_stopped": "n4-early"}, True), ({"wide": "n2-wide"}, True)
     for given, open_markers in cases:
         assert (
-            "Open markers" in fig4.panels(fig4.Block.model_validate(few | given))
+            "Open markers" in fig4.panels(fig4.Block.model_validate(FEW | given))
         ) == open_markers

@@ -61,12 +61,8 @@ def test_targets_are_splits_clones_and_what_chains_started_from():
     )
 
 
-def test_a_spectrum_names_its_run_and_its_sequences(paths):
-    entry = paths.entry("spectra", "n4")
-    assert paths.model_of("spectra", "n4", 0) == paths.model_path(
-        entry["source"], entry["model"], 0
-    )
-    assert paths.split_of("spectra", "n4", "test") == paths.split_path(entry["source"], "test")
+def test_a_spectrum_names_its_sequences(paths):
+    assert paths.split_of("spectra", "n4", "test") == "results/sequences/docs/test.parquet"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from scipy.special import log_softmax, softmax
 from manybody.data import SPLITS, SourceError
 from manybody.io import sequences
 from manybody.io.seeds import streams_of
-from manybody.io.sequences import Sequences
 
 BLOCK = 2**18  # sequences that are drawn together
 SPAN = 2**16  # combinations of terms that share sites, at most
@@ -282,7 +281,7 @@ def of(source: dict) -> CodeLaw:
 
 def read_conditionals(path: str | Path) -> CodeLaw:
     """The law of a file of sequences, whose document has its terms."""
-    found = Sequences.open(path)
+    found = sequences.Sequences.open(path)
     return CodeLaw(**found.about["law"], length=found.length, vocabulary=found.vocabulary)
 
 

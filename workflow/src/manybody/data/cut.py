@@ -16,9 +16,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import softmax
 
-from manybody.data import SPLITS, SourceError, enumeration
+from manybody.data import SPLITS, SourceError, enumeration, tree
 from manybody.data.hamiltonian import Hamiltonian
-from manybody.data.tree import mean_and_error
 from manybody.io import sequences
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import streams_of
@@ -168,9 +167,9 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
         tokens = cut.draw(source["sequences"][split], np.random.default_rng(streams[split]))
         logs = hamiltonian.log_conditionals(tokens)
         true = -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
-        losses = dict(own=mean_and_error(cut.masked_losses(tokens)), planted=mean_and_error(true))
+        own, planted = map(tree.mean_and_error, (cut.masked_losses(tokens), true))
         about = dict(
-            source=name, split=split, losses=losses,
+            source=name, split=split, losses=dict(own=own, planted=planted),
             at=source["at"], kept=source["kept"], seed=source["seed"], of=source["source"],
         )  # fmt: skip
         sequences.write(out[split], tokens, hamiltonian.vocabulary, about)

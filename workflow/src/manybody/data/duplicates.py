@@ -56,59 +56,60 @@ WORD = re.compile(rf"(?![\W_])(?:[{DENSE}][{ABOVE}]*|[^{DENSE}](?:[^\W_{DENSE}]|
 SENTENCE = re.compile(r'(?<=[.!?:]) +(?=[A-Z`(\[*"])')
 
 
-class Deduplicated:
-    """A corpus after the rules: iterating yields (key of the group, pieces of one document).
+def deduplicated(
+    stream: Iterable[Piece], folder: Path, origins: Sequence[str] | None = None
+) -> tuple[Iterator[tuple[bytes, Iterable[Piece]]], dict[str, int]]:
+    """A corpus after the rules, (key of the group, pieces of one document) each, and how much each
+    rule did.
 
     `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
     `origins`: the work that each document, of prose without line ends, is a part of: those of one
     origin are one group, and count as one in rules 1 and 2, and the lines of rule 1 are sentences.
     The key, 8 bytes, is a hash of the text of a group's documents that does not depend on their
-    order. `counts`: how much each rule did.
+    order.
     """
-
-    def __init__(self, stream: Iterable[Piece], folder: Path, origins: Sequence[str] | None = None):
-        self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
-        works: Sequence[int] = range(2**63)
-        separate = lines if origins is None else sentences
-        if origins is not None:
-            works = np.unique(origins, return_inverse=True)[1].tolist()
-        with documents.writer(raw, {}) as given:
-            hashes = (
-                (_hash(line.strip()) for line in separate(document) if line.strip())
-                for document in by_document(_copied(stream, given))
-            )
-            once = Once(common(hashes, works, folder / "lines"))
-        cut = None if origins is None else Passages(raw, folder, works)
-        joined: list[tuple[int, int]] = []
-        firsts: dict[int, int] = {}
-        with (
-            documents.writer(self._cleaned, {}) as writer,
-            (folder / "shingles").open("wb") as sets,
-            (folder / "signatures").open("wb") as signatures,
-        ):
-            shingles = Shingles(sets, signatures)
-            for document, work in zip(by_document(Documents(raw)), works, strict=False):
-                text = once.kept(separate(document), work)
-                if cut is not None:
-                    text = [cut.kept(" ".join(text), work)]
-                kept = writer.documents
-                if shingles.add(_copied(_pieces(text), writer)) and origins is not None:
-                    joined.append((firsts.setdefault(work, kept), kept))
-        self._keys = shingles.groups(joined)
-        sizes = np.unique(self._keys, return_counts=True)[1]
-        self.counts = dict(
-            documents=given.documents,
-            characters=given.characters,
-            kept_documents=writer.documents,
-            kept_characters=writer.characters,
-            common_lines=len(once.common),
-            groups=len(sizes),
-            largest_group=int(sizes.max(initial=0)),
+    cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
+    works: Sequence[int] = range(2**63)
+    separate = lines if origins is None else sentences
+    if origins is not None:
+        works = np.unique(origins, return_inverse=True)[1].tolist()
+    with documents.writer(raw, {}) as given:
+        hashes = (
+            (_hash(line.strip()) for line in separate(document) if line.strip())
+            for document in by_document(_copied(stream, given))
         )
-
-    def __iter__(self) -> Iterator[tuple[bytes, Iterable[Piece]]]:
-        for key, document in zip(self._keys, by_document(Documents(self._cleaned)), strict=True):
-            yield int(key).to_bytes(8, "little"), document
+        frequent = common(hashes, works, folder / "lines")
+    phrases = None if origins is None else common_phrases(raw, folder, works)
+    lines_from: dict[int, int] = {}
+    runs_from: dict[int, int] = {}
+    joined: list[tuple[int, int]] = []
+    firsts: dict[int, int] = {}
+    with (
+        documents.writer(cleaned, {}) as writer,
+        (folder / "shingles").open("wb") as sets,
+        (folder / "signatures").open("wb") as signatures,
+    ):
+        shingles = Shingles(sets, signatures)
+        for document, work in zip(by_document(Documents(raw)), works, strict=False):
+            text = once(separate(document), work, frequent, lines_from)
+            if phrases is not None:
+                text = [without_passages(" ".join(text), work, phrases, runs_from)]
+            kept = writer.documents
+            if shingles.add(_copied(_pieces(text), writer)) and origins is not None:
+                joined.append((firsts.setdefault(work, kept), kept))
+    keys = shingles.groups(joined)
+    sizes = np.unique(keys, return_counts=True)[1]
+    counts = dict(
+        documents=given.documents,
+        characters=given.characters,
+        kept_documents=writer.documents,
+        kept_characters=writer.characters,
+        common_lines=len(frequent),
+        groups=len(sizes),
+        largest_group=int(sizes.max(initial=0)),
+    )
+    named = (int(key).to_bytes(8, "little") for key in keys)
+    return zip(named, by_document(Documents(cleaned)), strict=True), counts
 
 
 def _copied(pieces: Iterable[Piece], writer: documents.DocumentsWriter) -> Iterator[Piece]:
@@ -173,49 +174,45 @@ def _batches(path: Path) -> Iterator[np.ndarray]:
             yield block.reshape(-1, 2)
 
 
-class Once:
-    """Rule 1: drops each line in `common`, except from the first document that has it."""
-
-    def __init__(self, common: set[int]):
-        self.common = common
-        self._first: dict[int, int] = {}
-
-    def kept(self, separated: Iterable[str], work: int) -> Iterator[str]:
-        """The lines that stay of a document of the work."""
-        for line in separated:
-            hashed = _hash(line.strip())
-            if hashed not in self.common or self._first.setdefault(hashed, work) == work:
-                yield line
+def once(
+    separated: Iterable[str], work: int, common: set[int], first: dict[int, int]
+) -> Iterator[str]:
+    """Rule 1: drops each line in `common`, except from the first work that has it, of which `first`
+    takes note. The lines that stay of a document of the work."""
+    for line in separated:
+        hashed = _hash(line.strip())
+        if hashed not in common or first.setdefault(hashed, work) == work:
+            yield line
 
 
-class Passages:
-    """Rule 2, for the documents in the file `path`, in their order."""
+def common_phrases(path: Path, folder: Path, works: Sequence[int]) -> set[int]:
+    """The hashes of runs of `PHRASE` words that are `common` in the documents of a file."""
+    hashes = (
+        _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
+        for document in by_document(Documents(path))
+    )
+    return common(hashes, works, folder / "phrases")
 
-    def __init__(self, path: Path, folder: Path, works: Sequence[int]):
-        hashes = (
-            _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
-            for document in by_document(Documents(path))
-        )
-        self._common = common(hashes, works, folder / "phrases")
-        self._first: dict[int, int] = {}
 
-    def kept(self, text: str, work: int) -> str:
-        found = list(WORD.finditer(text))
-        words = [match[0] for match in found]
-        known = np.zeros(len(words), bool)
-        for length in (PASSAGE, PHRASE):
-            for start, hashed in enumerate(_runs(words, length)):
-                counts = length == PASSAGE or hashed in self._common
-                if counts and self._first.setdefault(hashed, work) != work:
-                    known[start : start + length] = True
-        if not known.any():
-            return text
-        left, edges = [], [0, *(match.start() for match in found[1:]), len(text)]
-        for repeated, run in groupby(range(len(words)), known.__getitem__):
-            start, *more = run
-            if not repeated and len(more) + 1 >= LEAST:
-                left.append(text[edges[start] : edges[start + len(more) + 1]].strip())
-        return " ".join(left)
+def without_passages(text: str, work: int, phrases: set[int], first: dict[int, int]) -> str:
+    """Rule 2: what stays of a document of the work. `first` takes note of the first work that has
+    a run of words; documents come in their order."""
+    found = list(WORD.finditer(text))
+    words = [match[0] for match in found]
+    known = np.zeros(len(words), bool)
+    for length in (PASSAGE, PHRASE):
+        for start, hashed in enumerate(_runs(words, length)):
+            counts = length == PASSAGE or hashed in phrases
+            if counts and first.setdefault(hashed, work) != work:
+                known[start : start + length] = True
+    if not known.any():
+        return text
+    left, edges = [], [0, *(match.start() for match in found[1:]), len(text)]
+    for repeated, run in groupby(range(len(words)), known.__getitem__):
+        start, *more = run
+        if not repeated and len(more) + 1 >= LEAST:
+            left.append(text[edges[start] : edges[start + len(more) + 1]].strip())
+    return " ".join(left)
 
 
 def _runs(words: list[str], length: int) -> Iterator[int]:

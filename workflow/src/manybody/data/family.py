@@ -32,11 +32,6 @@ class Family:
     structure: str | None
 
     @property
-    def sites(self) -> np.ndarray:
-        """The columns of the file (L,), from 0, that the sites are."""
-        return np.array(self.about["columns"]) - 1
-
-    @property
     def vocabulary(self) -> int:
         return len(self.about["alphabet"])
 

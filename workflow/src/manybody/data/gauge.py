@@ -25,10 +25,12 @@ def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingErro
     square = float(first @ first)
     scale = float(first @ second) / square if square else 0.0
     squared = float(((scale * first - second) ** 2).sum())
+    one, other = scale * first - (scale * first).mean(), second - second.mean()
+    size = float(np.sqrt((one @ one) * (other @ other)))
     return CouplingError(
         scale=scale,
         error=squared / float(second @ second),
-        pearson=_correlation(scale * first, second),
+        pearson=float(one @ other) / size if size else float("nan"),
     )
 
 
@@ -38,20 +40,6 @@ def symmetrised(attention: np.ndarray) -> np.ndarray:
     return (attention + attention.T) / 2
 
 
-def renormalised(attention: np.ndarray) -> np.ndarray:
-    """A (..., L, L) with its diagonal dropped and rows that sum to 1 again."""
-    attention = np.array(attention, np.float64)
-    sites = np.arange(attention.shape[-1])
-    attention[..., sites, sites] = 0
-    return attention / attention.sum(-1, keepdims=True)
-
-
 def _off_diagonal(matrix: np.ndarray) -> np.ndarray:
     matrix = np.asarray(matrix, np.float64)
     return matrix[~np.eye(len(matrix), dtype=bool)]
-
-
-def _correlation(first: np.ndarray, second: np.ndarray) -> float:
-    first, second = first - first.mean(), second - second.mean()
-    size = float(np.sqrt((first @ first) * (second @ second)))
-    return float(first @ second) / size if size else float("nan")

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from manybody.data import duplicates, overlap
 from manybody.data.documents import MARKER, Documents
-from manybody.data.duplicates import WORD
 from manybody.data.ngrams import LOOKUPS, NGrams
-from manybody.data.overlap import stand_in
 from manybody.data.text import HEADING
 from manybody.data.tokenizer import load
 from manybody.io.sequences import Sequences
@@ -30,7 +29,7 @@ def words(paths: dict[str, str]) -> dict[str, dict]:
         text, counts, seen = Documents(path), Counter(), 0
         markers = headings = 0
         for piece in text:
-            counts.update(WORD.findall(piece.text.lower()))
+            counts.update(duplicates.WORD.findall(piece.text.lower()))
             lines = piece.text.splitlines()
             markers += sum(line.strip() == MARKER for line in lines)
             headings += sum(bool(HEADING.fullmatch(f"{line.rstrip()} \n")) for line in lines)
@@ -91,4 +90,4 @@ def verbatim(train: Sequences, test: Sequences, length: int) -> float:
     """Share of the test blocks that would stand whole in the training text, were L `length`."""
     stream = test.tokens.reshape(-1)
     rows = stream[: len(stream) // length * length].reshape(-1, length)
-    return float(stand_in(train, rows).sum() / max(len(rows), 1))
+    return float(overlap.stand_in(train, rows).sum() / max(len(rows), 1))

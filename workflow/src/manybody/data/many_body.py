@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SPLITS, SourceError, equilibrium, gibbs
+from manybody.data import SPLITS, SourceError, equilibrium, gibbs, overlap
 from manybody.data.hamiltonian import Hamiltonian, check_tensor, coincident, field_scale
-from manybody.data.overlap import repeated
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
 from manybody.io.seeds import streams_of
@@ -91,7 +90,7 @@ def write_splits(made: dict, vocabulary: int, about: dict, out: dict[str, str | 
     (`repeated`): samples of a cold or small system recur."""
     for split, (tokens, found) in made.items():
         if split != "train":
-            found["repeated"] = repeated(made["train"][0], tokens)
+            found["repeated"] = overlap.repeated(made["train"][0], tokens)
         sequences.write(out[split], tokens, vocabulary, {**about, **found, "split": split})
 
 

@@ -16,6 +16,7 @@ from manybody.io.sequences import Sequences
 
 PART = 8  # one token in so many may differ in a near-duplicate
 PAIRS = 2**16  # blocks and places in the text that are compared at once
+HASHED = 6364136223846793005  # in place of |V|, numbers of long runs are hashes, modulo 2^64
 SHARED = 12  # length of a run of tokens that counts as shared
 BLOCK = 2**20  # training tokens in memory at once
 STREAM = 10**7  # training tokens that frequencies are counted in
@@ -91,9 +92,9 @@ def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarr
         windows = sliding_window_view(tokens, width)
         for low, high in pairwise(edges):
             left = np.flatnonzero(~found)
-            hashes = _hashes(rows[left, low:high], high - low)[:, 0]
+            hashes = numbered(rows[left, low:high], HASHED, high - low)[:, 0]
             left, ordered = left[np.argsort(hashes)], np.sort(hashes)
-            hashed = _hashes(tokens[None, low : len(tokens) - width + high], high - low)[0]
+            hashed = numbered(tokens[low : len(tokens) - width + high], HASHED, high - low)
             at = np.flatnonzero(np.isin(hashed, ordered))
             place, end = (np.searchsorted(ordered, hashed[at], side) for side in ("left", "right"))
             while len(at):
@@ -103,16 +104,6 @@ def stand_in(train: Sequences, wanted: np.ndarray, changed: int = 0) -> np.ndarr
                 more = place + 1 < end
                 at, place, end = at[more], place[more] + 1, end[more]
     return found[inverse.reshape(-1)]
-
-
-def _hashes(tokens: np.ndarray, width: int) -> np.ndarray:
-    """A polynomial modulo 2^64 of each `width` tokens in a row of each row."""
-    count = tokens.shape[1] - width + 1
-    hashed = np.zeros((len(tokens), count), np.uint64)
-    for start in range(width):
-        hashed *= np.uint64(6364136223846793005)
-        hashed += tokens[:, start : start + count].astype(np.uint64) + np.uint64(1)
-    return hashed
 
 
 def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:

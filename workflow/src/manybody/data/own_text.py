@@ -16,7 +16,6 @@ import numpy as np
 from tokenizers import Tokenizer, models
 
 from manybody.data import SourceError, alignment, documents, given, own_tokenizer, text, tokenizer
-from manybody.data.documents import Piece
 from manybody.io import sequences
 from manybody.io.atomic import read_json, sha256
 from manybody.io.progress import Progress
@@ -220,9 +219,9 @@ def _blocks(
     ]
 
 
-def _first(pieces: Iterator[Piece], characters: int) -> Iterator[Piece]:
+def _first(pieces: Iterator[documents.Piece], characters: int) -> Iterator[documents.Piece]:
     for piece in pieces:
         characters -= len(piece.text)
-        yield piece if characters > 0 else Piece(piece.text, True)
+        yield piece if characters > 0 else documents.Piece(piece.text, True)
         if characters <= 0:
             return

@@ -6,8 +6,7 @@ WikiText-103 (Merity et al. 2016, arXiv 1609.07843): word-tokenised, with <unk>,
 
 from pathlib import Path
 
-from manybody.data import SourceError, given
-from manybody.data.download import fetch
+from manybody.data import SourceError, download, given
 from manybody.io.atomic import sha256
 
 URL = "https://huggingface.co/datasets/{repository}/resolve/{revision}/{name}"
@@ -51,7 +50,7 @@ def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
     def fetched(name: str) -> Path:
         path = downloads / kind / revision / Path(name).name
         url = URL.format(repository=REPOSITORIES[kind], revision=revision, name=name)
-        return fetch(url, path, known.get(path.name))
+        return download.fetch(url, path, known.get(path.name))
 
     return {part: list(map(fetched, names)) for part, names in FILES[kind].items()}
 

@@ -39,7 +39,8 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
         raise ValueError(f"tokens up to {tokens.max()}, expected at most {MOST}")
     padded = np.pad(tokens.astype(np.uint8, order="C"), ((0, 0), (0, -length % STRIDE)))
     words = padded.view(np.uint64)
-    allowed = length - least_equal(identity, length)
+    # Two are similar from so many equal columns on.
+    allowed = length - math.ceil(identity * length - ROUNDING)
     counts = np.zeros((threads, rows), np.int64)
     forests = np.tile(np.arange(rows), (threads, 1))
     each(
@@ -48,11 +49,6 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
         range(threads),
     )
     return Neighbours(1 + counts.sum(axis=0), labels(forests))
-
-
-def least_equal(identity: float, length: int) -> int:
-    """The number of equal columns from which two sequences are similar."""
-    return math.ceil(identity * length - ROUNDING)
 
 
 def write(path: str | Path, weights: np.ndarray, train: str | Path, about: dict) -> None:

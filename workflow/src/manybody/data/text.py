@@ -24,13 +24,13 @@ from manybody.data import (
     SourceError,
     Unchanged,
     documents,
+    duplicates,
     given,
     published,
     pydocs,
     refuse_bomb,
 )
 from manybody.data.documents import MARKER, Cutter, Piece, by_document
-from manybody.data.duplicates import Deduplicated
 from manybody.io.atomic import sha256
 from manybody.io.parquet import DAMAGE
 from manybody.io.progress import Progress
@@ -87,8 +87,8 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             folder.mkdir(parents=True)
             stack.callback(shutil.rmtree, folder)
             pieces = chain.from_iterable(pieces for _, pieces, _ in parts)
-            kept = Deduplicated(pieces, folder, origins=parts[0][2])
-            counts |= kept.counts
+            kept, of_rules = duplicates.deduplicated(pieces, folder, parts[0][2])
+            counts |= of_rules
             found = (("all", key, document) for key, document in kept)
         else:
             found = ((name, None, one) for name, all_, _ in parts for one in by_document(all_))

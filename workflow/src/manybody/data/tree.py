@@ -17,7 +17,6 @@ import numpy as np
 
 from manybody.data import SPLITS
 from manybody.io import sequences
-from manybody.io.sequences import Sequences
 
 BLOCK = 4096  # sequences whose messages are in memory at once
 
@@ -113,7 +112,7 @@ def of(source: dict) -> Tree:
 
 def read_conditionals(path: str | Path) -> Tree:
     """The tree of a file of sequences, whose document has its rules."""
-    found = Sequences.open(path)
+    found = sequences.Sequences.open(path)
     depth = found.length.bit_length() - 1
     return Tree(np.array(found.about["rules"]), depth, found.about["level"])
 

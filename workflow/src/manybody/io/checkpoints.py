@@ -4,7 +4,6 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save as as_bytes
-from torch import Tensor
 
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
@@ -13,9 +12,9 @@ from manybody.io.tensor_files import document_of, opened, write_document
 Run = str | Path | Manifest  # a run's manifest, or where it is
 
 
-def tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+def tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name, detached; a tensor that modules share is listed once."""
-    found: dict[int, tuple[str, Tensor]] = {}
+    found: dict[int, tuple[str, torch.Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         found.setdefault(id(tensor), (name, tensor.detach()))
     return dict(found.values())
@@ -26,14 +25,14 @@ def save(path: str | Path, model: torch.nn.Module, about: dict) -> None:
     write_tensors(path, tensors(model), about)
 
 
-def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> None:
+def write_tensors(path: str | Path, named: dict[str, torch.Tensor], about: dict) -> None:
     """Writes tensors and one JSON document to a safetensors file, atomically."""
     write_document(
         path, {name: tensor.cpu().contiguous() for name, tensor in named.items()}, about, as_bytes
     )
 
 
-def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict]:
+def read_tensors(path: str | Path) -> tuple[dict[str, torch.Tensor], dict]:
     """Tensors and JSON document of a file that `write_tensors` wrote, else `ArtifactError`."""
     with opened(path, "pt") as file:
         # The file's own tensors may start anywhere; copies are aligned like any other tensor, so
@@ -57,7 +56,7 @@ def load_into(path: str | Path, model: torch.nn.Module) -> dict:
     return about
 
 
-def copy_into(model: torch.nn.Module, named: dict[str, Tensor], origin: str | Path) -> None:
+def copy_into(model: torch.nn.Module, named: dict[str, torch.Tensor], origin: str | Path) -> None:
     """Copies `named` into the parameters and buffers of `model`. `ArtifactError` names the first
     tensor that is missing, superfluous or of another shape or type."""
     own = tensors(model)

@@ -5,16 +5,12 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch.multiprocessing import start_processes
 
 from manybody.io.logs import log_to
 from manybody.io.refusal import Refusal
-
-if TYPE_CHECKING:
-    from accelerate import Accelerator
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 # glibc's mallopt: bytes that it keeps when they are given back; the size from which an array has
@@ -24,7 +20,7 @@ splitting = False  # whether `tensor_cores` splits linear maps just now
 
 
 @contextmanager
-def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelerator]":
+def accelerated(device: str, precision: str, threads: int) -> Iterator:
     """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
 
     Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`. On a

@@ -129,13 +129,12 @@ Seed = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(pattern=NAME)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
-Different = AfterValidator(_different)
 
 
 def different(item: Any, fewest: int = 1) -> Any:
     """The type of a list of different items."""
     field = Field(min_length=fewest, json_schema_extra={"uniqueItems": True})
-    return Annotated[list[item], field, Different]
+    return Annotated[list[item], field, AfterValidator(_different)]
 
 
 Seeds = different(Seed)

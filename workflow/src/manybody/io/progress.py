@@ -4,6 +4,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, copy_context
 from pathlib import Path
 from threading import Lock
@@ -30,7 +31,7 @@ def only_in_notebooks(function: Callable, *values, **named):
     return context.run(function, *values, **named)
 
 
-class Progress:
+class Progress(AbstractContextManager):
     """`with Progress(total, "steps", "train n2") as progress: progress.update(1, loss=2.1)`.
 
     Shows share, rate, time left and the figures of the last update; nothing without a label.
@@ -54,9 +55,6 @@ class Progress:
         self._figures: dict = {}
         self._left: float | None = None
         self._lock = Lock()  # threads may report together
-
-    def __enter__(self) -> "Progress":
-        return self
 
     def __exit__(self, *_):
         if self._bar is not None:

@@ -65,7 +65,6 @@ class SequencesWriter:
         self.vocabulary, self.length = vocabulary, length
         self.added = 0  # sequences so far
         self._rows = group_rows(length)
-        self._type = token_type(vocabulary)
         self._pending: list[np.ndarray] = []
         self._waiting = 0
         self._digest = hashlib.sha256()
@@ -76,7 +75,7 @@ class SequencesWriter:
         if tokens.shape[1] != self.length:
             raise ValueError(f"expected sequences of length {self.length}, got {tokens.shape[1]}")
         # A copy: the caller may reuse the batch before its row group is full.
-        self._pending.append(np.array(tokens, dtype=self._type, order="C"))
+        self._pending.append(np.array(tokens, token_type(self.vocabulary), order="C"))
         self._waiting += len(tokens)
         self.added += len(tokens)
         while self._waiting >= self._rows:

@@ -27,7 +27,6 @@ class Agreement(NamedTuple):
 
     score: tuple[float, float]
     loss: tuple[float, float]
-    rhats: list[float]
     holds: str
 
 
@@ -43,15 +42,14 @@ def agreement(
     text, noise = (trace.set_index("sweep").loc[sweep] for trace in traces)
     score = noise["score"] - text["score"], math.hypot(text["score_se"], noise["score_se"])
     loss = losses[1][0] - losses[0][0], math.hypot(losses[0][1], losses[1][1])
-    rhats = [rhat_of(trace) for trace in traces]
     beyond = [abs(value) - margin(error, chains) for value, error in (score, loss)]
-    beyond += [rhat - RHAT for rhat in rhats]
+    beyond += [rhat_of(trace) - RHAT for trace in traces]
     holds = "undecided"  # where NaN is neither within nor beyond
     if any(one > 0 for one in beyond):
         holds = "no"
     elif all(one <= 0 for one in beyond):
         holds = "yes"
-    return Agreement(score, loss, rhats, holds)
+    return Agreement(score, loss, holds)
 
 
 def drift(trace: pd.DataFrame, sweep: int) -> tuple[float, float]:

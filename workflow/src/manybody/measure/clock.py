@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.data.code import CodeLaw, read_conditionals
-from manybody.data.enumeration import numbers
+from manybody.data import code, enumeration
 from manybody.io.checkpoints import checkpoint_steps
 from manybody.io.manifest import Manifest
 from manybody.io.progress import Progress
@@ -39,7 +38,7 @@ def measure(
     from manybody.io.devices import torch_threads
     from manybody.models import stored
 
-    run, law, frames = Manifest.read(manifest, "model"), read_conditionals(test), []
+    run, law, frames = Manifest.read(manifest, "model"), code.read_conditionals(test), []
     tokens, weights = contexts(law, Sequences.open(test))
     clock = Clock(law, tokens, weights, models.about(run.about["description"]).causal)
     steps = checkpoint_steps(run)
@@ -52,7 +51,7 @@ def measure(
     return pd.concat(frames, ignore_index=True)[CLOCKS.schema.names]
 
 
-def contexts(law: CodeLaw, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
+def contexts(law: code.CodeLaw, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
     """Sequences (n, L) and weights (n,) that averages under a law are taken with."""
     shape = (law.vocabulary,) * law.length
     if np.prod(shape, dtype=float) > len(drawn):
@@ -64,7 +63,9 @@ def contexts(law: CodeLaw, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
 class Clock:
     """K_e and S_k of conditionals that are given at the tokens (n, L), weighted by (n,)."""
 
-    def __init__(self, law: CodeLaw, tokens: np.ndarray, weights: np.ndarray, causal: bool = False):
+    def __init__(
+        self, law: code.CodeLaw, tokens: np.ndarray, weights: np.ndarray, causal: bool = False
+    ):
         self.law, self.information = law, law.term_information()
         self.terms = np.flatnonzero(law.couplings).tolist()
         uses = np.bincount([site for term in self.terms for site in law.sites[term]])
@@ -148,10 +149,12 @@ def student_logs(model, tokens: np.ndarray) -> np.ndarray:
     return found
 
 
-def _stratified(law: CodeLaw, term: int, tokens: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _stratified(
+    law: code.CodeLaw, term: int, tokens: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """The weights, so changed that each state of a term's sites has its probability."""
     q, own = law.vocabulary, tokens[:, law.sites[term]]
-    states = numbers(own, q)
+    states = enumeration.numbers(own, q)
     g = np.where(own.sum(axis=1) % q == 0, 1.0, -1 / (q - 1))
     wanted = 1 + (q - 1) * law.means[term] * g
     found = wanted * weights / np.bincount(states, weights=weights)[states]

@@ -67,7 +67,12 @@ def predicted_and_seen(
         table = stored.CLOCKS.read(path)[0].query("step > 0")
         shares = table.pivot(index="step", columns="term", values="own_share")
         gaps = table.pivot(index="step", columns="term", values="gap")
-        more = beside_terms(law, gaps.to_numpy(), shares.to_numpy())
+        # What the logits beside those of the law's terms add to a student's loss, in nats a token
+        # (steps,): its divergence from the law, less the part of the terms. To second order in
+        # these logits it is the same on any clone.
+        of_terms = clone_losses(law, law.means, shares.to_numpy())
+        of_terms -= clone_losses(law, law.means, np.ones(shares.shape))
+        more = gaps.to_numpy() @ law.orders / law.length - of_terms
         students[seed] = shares.index, shares.to_numpy(), more
     curves = stored.learning_curves(stored.read_losses(losses)).query("step > 0")
     found = {}
@@ -96,14 +101,6 @@ def clone_losses(law, means: np.ndarray, shares: np.ndarray) -> np.ndarray:
     each = ((1 + means) * up + (1 - means) * down) / 2
     # the tokens that no form fixes
     return (each @ law.orders + (law.length - law.orders.sum()) * math.log(2)) / law.length
-
-
-def beside_terms(law, gaps: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """What the logits beside those of the law's terms add to a student's loss, in nats a token
-    (steps,): the divergence `gaps` (steps, terms) of its conditionals from the law's, less the part
-    of the terms. To second order in these logits it is the same on any clone."""
-    own = clone_losses(law, law.means, shares) - clone_losses(law, law.means, np.ones_like(shares))
-    return gaps @ law.orders / law.length - own
 
 
 def _of_most(times: list[float]) -> Value:

@@ -134,7 +134,7 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[str | None, int, str]:
     pair = (one, other) if start == "noise" else (other, one)
     count = min(each.about["chains"] for each in pair)
     traces, losses = [each.trace for each in pair], [each.saved[sweep].loss for each in pair]
-    score, loss, _, agree = chains.agreement(traces, losses, sweep, count)
+    score, loss, agree = chains.agreement(traces, losses, sweep, count)
     most = PAIRED_LOSS_TOLERANCE * one.saved[sweep].loss[0]
     if agree == "yes" and abs(loss[0]) + margin(loss[1], count) > most:
         agree = "undecided"  # as much evidence as against

@@ -16,6 +16,7 @@ import pandas as pd
 
 from manybody.data.pair_model import PairModel
 from manybody.io.refusal import Refusal
+from manybody.sampling.pair_chains import Chains, Tables, frequencies, log_partition, nearest
 
 # Names of the statistics by their number of sites, and how many sets of sites are looked at.
 STATISTICS = {1: ("f", 10**5), 2: ("c_2", 20_000), 3: ("c_3", 1000)}
@@ -44,8 +45,6 @@ def generate(
             "only a model that has can draw sequences"
         )
     sweeps = sweeps or learned["settled"]
-    from manybody.sampling.pair_chains import Chains, Tables
-
     tables = Tables.of(model.fields, model.couplings)
     chains = Chains.begun(count, model.length, model.vocabulary, np.random.SeedSequence(seed))
     chains.move(tables, sweeps, threads, label="new sequences")
@@ -69,8 +68,6 @@ def log_likelihood(
     that of frequencies of single sites of the sequences that were seen, and whether log Z is the
     same by `TEMPERATURES`, two numbers of temperatures of annealed importance sampling. The
     standard error is that over sequences, as if independent, and that of log Z."""
-    from manybody.sampling.pair_chains import frequencies, log_partition
-
     (tokens, weights), few = held_out, 1 / seen[1].sum()
     sites = np.log(
         (1 - few) * frequencies(seen[0], model.vocabulary, seen[1])[0] + few / model.vocabulary
@@ -127,8 +124,6 @@ def compared(
     principal components of the natural sequences, and `distances`, the share of sites in which a
     sequence differs from the nearest other natural one (x) against that of sequences as near (y).
     """
-    from manybody.sampling.pair_chains import nearest
-
     generator = np.random.default_rng(seed)
     weights = np.ones(len(natural)) if weights is None else weights
     order, rows, points = generator.permutation(len(natural)), [], []

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from manybody.data import alignment, given, own_text, own_tokenizer
 from manybody.data.pair_model import PairModel
@@ -176,7 +175,7 @@ def categorical(
 
 def _logits(
     model: Model, asked: flips.Conditionals, changed: np.ndarray, sites: np.ndarray, form: str
-) -> Tensor:
+) -> torch.Tensor:
     """Logits (n, L, |V|) at sites (L,) of sequences changed (n, T)."""
     of, parts = next(model.parameters()), []
     for part in np.split(changed, range(asked.batch, len(changed), asked.batch)):

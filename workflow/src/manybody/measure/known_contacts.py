@@ -20,8 +20,7 @@ from Bio.Data import PDBData
 from Bio.PDB.MMCIF2Dict import MMCIF2Dict
 from scipy.spatial.distance import cdist
 
-from manybody.data import SourceError
-from manybody.data.alignment import GAPS, consensus_structure, listed, read_text
+from manybody.data import SourceError, alignment
 from manybody.io.sequences import Sequences
 from manybody.measure.contacts import TOUCH, write_known
 
@@ -147,7 +146,7 @@ def of_brackets(path: str | Path, signs: str, length: int) -> np.ndarray:
 
 
 def _text(path: str | Path) -> str:
-    return read_text(Path(path)).replace("\0", "")
+    return alignment.read_text(Path(path)).replace("\0", "")
 
 
 def _is_structure(path: str | Path) -> bool:
@@ -393,7 +392,9 @@ def _passed(chain: pd.DataFrame, kind: str) -> list[str]:
         ],
         "passed over (ligands, ions and the like)": name[~residue & ~name.isin(WATER)],
     }
-    return [f"{what}: {listed(Counter(some))}" for what, some in found.items() if len(some)]
+    return [
+        f"{what}: {alignment.listed(Counter(some))}" for what, some in found.items() if len(some)
+    ]
 
 
 def _plain(letters: str, kind: str) -> str:
@@ -475,7 +476,7 @@ def read_contacts(
     record from 1, or has their `numbers` (L, None at gaps) where only these fit; its sites are
     columns where its sequence has L letters. `SourceError` names the line that is not like this.
     """
-    text = consensus_structure(Path(path)) or _text(path)
+    text = alignment.consensus_structure(Path(path)) or _text(path)
     if text.lstrip().startswith("# STOCKHOLM"):
         raise SourceError(
             f"{path} is a Stockholm file without a line #=GC SS_cons; expected one, which lists "
@@ -521,7 +522,7 @@ def read_contacts(
     of_casp = not {"8", "range_1"}.isdisjoint(table) or any(left_out.str.match("(?i)PFRMAT( |$)"))
     counted, by = range(1, length + 1), "columns of the alignment"
     if of_casp and own and len(letters) != length:
-        counted = [site for site, letter in own.items() if letter not in GAPS]
+        counted = [site for site, letter in own.items() if letter not in alignment.GAPS]
         by = "residues of the reference, from 1" if len(counted) < length else by
     if len(letters) not in (0, len(counted)):
         raise SourceError(

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from manybody import models
-from manybody.data.gauge import renormalised
 from manybody.io import checkpoints
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
@@ -65,23 +63,25 @@ def extract(
 
 
 @torch.no_grad()
-def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
+def mean_maps(model: Model, tokens: torch.Tensor) -> np.ndarray:
     """Row k of each layer's attention with site k masked, averaged over tokens (B, L).
 
     (layers, L, L), double precision; the diagonal is 0 and rows sum to 1.
     """
     length = model.length
     size = max(1, COPIES // max(model.activation_size, length * max(length, model.vocabulary)))
-    total: Tensor | float = 0.0
+    total: torch.Tensor | float = 0.0
     for part in tokens.split(size):
         rows = []
         for site, mask in enumerate(torch.eye(length, dtype=torch.bool)):
             rows.append(model.attention_maps(part, mask)[:, :, site].double().sum(1))
         total += torch.stack(rows, dim=1)
-    return renormalised((total / len(tokens)).numpy())
+    found = (total / len(tokens)).numpy()
+    found[:, np.eye(length, dtype=bool)] = 0
+    return found / found.sum(-1, keepdims=True)
 
 
-def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarray]]:
+def _maps(model: Model, tokens: torch.Tensor | None) -> list[tuple[str, int, np.ndarray]]:
     """Name, layer and matrix of all maps."""
     fixed, found = model.parameter_maps(), []
     if tokens is not None:

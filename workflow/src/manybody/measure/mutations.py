@@ -18,10 +18,8 @@ import numpy as np
 import pandas as pd
 from Bio.Data.IUPACData import protein_letters_3to1
 
-from manybody.data import SourceError, alignment, pair_formats, profile
-from manybody.data.alignment import INSERTIONS, read_text
+from manybody.data import SourceError, alignment, pair_formats, profile, sequence_weights
 from manybody.data.pair_model import PairModel
-from manybody.data.sequence_weights import neighbours
 from manybody.io.refusal import Refusal
 from manybody.measure.contacts import site_names
 
@@ -69,8 +67,8 @@ def opened(
     if "aligned" not in about:
         found = alignment.reference(Path(aligned), names, rows, "fasta", None)
         about = about | dict(zip(("reference", "aligned", "numbers"), found, strict=False))
-    weights = 1 / neighbours(tokens, about.get("identity", IDENTITY)).counts
-    return PairModel(model.fields, model.couplings, about), tokens, weights
+    similar = sequence_weights.neighbours(tokens, about.get("identity", IDENTITY))
+    return PairModel(model.fields, model.couplings, about), tokens, 1 / similar.counts
 
 
 # --- Energies ------------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ def energies(
     aligned to the profile of tokens `family` (N, L).
     """
     path = Path(path)
-    form, text = alignment.format_of(path), read_text(path).replace("\0", "")
+    form, text = alignment.format_of(path), alignment.read_text(path).replace("\0", "")
     read = alignment.parsed(text, form, path)
     kept = [record for record in read if not record[0].startswith(alignment.ANNOTATION)]
     bare = [name for name, row in kept if not row.strip(alignment.GAPS + "*")]
@@ -160,7 +158,7 @@ def _in_columns(row: str, model: PairModel) -> str | None:
     """The letters in the columns of the model; None of a record that is not aligned to them."""
     columns = model.about.get("columns", range(1, model.length + 1))
     width = model.about.get("width", model.length)
-    for letters in (row.translate(INSERTIONS), row):
+    for letters in (row.translate(alignment.INSERTIONS), row):
         if len(letters) == model.length:
             return letters
         if len(letters) == width:
@@ -257,7 +255,7 @@ def effects(
     """
     own, about = reference(model), model.about
     remarks, text = re.fullmatch(
-        r"((?:#.*\n)*)([\s\S]*)", read_text(Path(path)).translate(alignment.DASHES)
+        r"((?:#.*\n)*)([\s\S]*)", alignment.read_text(Path(path)).translate(alignment.DASHES)
     ).groups()
     head = text.partition("\n")[0]
     try:

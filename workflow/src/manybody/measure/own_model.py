@@ -19,8 +19,7 @@ from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.io.tables import SPECTRA
 from manybody.measure import spectra, spectrum
-from manybody.models.pretrained import layout, series
-from manybody.models.pretrained.network import check_positions
+from manybody.models.pretrained import layout, network, series
 from manybody.training.series import adopt
 
 MOST, FEWEST = 1000, 4  # sequences of a text, half of which are contexts
@@ -43,7 +42,7 @@ def measured(
     config = read_json(folders[0] / layout.CONFIG)
     objective = layout.objective(config, str(folders[0]))
     length = own_text.usual_length(text, own) if length is None else length
-    check_positions(config, length)
+    network.check_positions(config, length)
     spectrum.costs_of(orders, None, length, forwards, spectrum.CHUNKS[objective == "next-token"])
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     code = code_digest(Path(__file__), ("manybody.models.pretrained.network",))

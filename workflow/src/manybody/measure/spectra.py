@@ -22,8 +22,6 @@ from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
 from manybody.io.sequences import Sequences
 from manybody.measure import flips, spectrum
-from manybody.measure.flips import Conditionals
-from manybody.measure.spectrum import Blocks, Draws
 from manybody.models import stored
 from manybody.models.base import Model
 
@@ -167,7 +165,7 @@ def ranges(rows: pd.DataFrame, orders: int) -> pd.DataFrame:
     results = []
     for order in range(1, orders + 1):
         some = rows[(rows["order"] == order) & (rows["span"] > 0)]
-        blocks, weighted = Blocks(some), (some["weight"] * some["value"]).to_numpy()
+        blocks, weighted = spectrum.Blocks(some), (some["weight"] * some["value"]).to_numpy()
         span = some["span"].to_numpy()
         whole = blocks.sums(span > 0, weighted)
         for each in np.unique(span):
@@ -209,7 +207,7 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
 
 @torch.no_grad()
 def influence_map(
-    model: Model | Conditionals,
+    model: Model | flips.Conditionals,
     tokens: np.ndarray,
     passage: np.ndarray,
     law: str = "text",
@@ -228,7 +226,7 @@ def influence_map(
     2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
     """
     others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
-    draws = Draws(model, tokens, None, law, special, 1, seed, (passage, others))
+    draws = spectrum.Draws(model, tokens, None, law, special, 1, seed, (passage, others))
     length, count = len(passage), len(others)
     asked = draws.targets[draws.free[0, draws.targets]]
     if targets is not None and targets < len(asked):
@@ -254,7 +252,7 @@ def influence_map(
     return found
 
 
-def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
+def _changes(model: flips.Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
     """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
     where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
     here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
@@ -266,7 +264,7 @@ def _changes(model: Conditionals, start, other, flipped, sources, targets) -> to
 
 @torch.no_grad()
 def anchored_loss(
-    model: Model | Conditionals,
+    model: Model | flips.Conditionals,
     tokens: np.ndarray,
     law: str = "text",
     special: tuple[int, ...] = (),
@@ -284,7 +282,7 @@ def anchored_loss(
     The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
     of the number h of flipped tokens, so that no table of all 2^q logits is needed.
     """
-    draws = Draws(model, tokens, None, law, special, 1, seed)
+    draws = spectrum.Draws(model, tokens, None, law, special, 1, seed)
     if not 1 <= size < tokens.shape[1]:
         raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
     draws.learn_profile()
@@ -307,7 +305,7 @@ def anchored_loss(
             sums += torch.from_numpy(np.eye(size + 1)[:, flipped]) @ logits[:, place].cpu()
         cut = (kernel @ sums / 2**size).cumsum(0).numpy()
         losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
-    of_blocks, every = Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0
+    of_blocks, every = spectrum.Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0
     results = []
     for name, found in (("loss", losses), ("excess", losses - losses[:, -1:])):
         for degree in degrees:

@@ -25,7 +25,6 @@ from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
 from manybody.io.tables import SPECTRUM
 from manybody.measure import flips
-from manybody.measure.flips import Conditionals
 from manybody.models.base import Model
 
 CHUNKS = {False: 64, True: 16}  # draws at a time, of a masked and of a causal model
@@ -51,7 +50,7 @@ class Spectrum(NamedTuple):
 
 @torch.no_grad()
 def spectrum(
-    model: Model | Conditionals,
+    model: Model | flips.Conditionals,
     tokens: np.ndarray,
     *,
     mu: np.ndarray | None = None,
@@ -101,7 +100,7 @@ def spectrum(
     Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for a
     `degree` that the model may exceed.
     """
-    own = model.model if isinstance(model, Conditionals) else model
+    own = model.model if isinstance(model, flips.Conditionals) else model
     draws, length = Draws(model, tokens, mu, law, special, sweeps, seed), tokens.shape[1]
     costs = costs_of(orders, degree, length, forwards, draws.chunk)
     if degree is not None and own is not None:
@@ -142,7 +141,7 @@ def spectrum(
 
 @torch.no_grad()
 def enumerated(
-    model: Model | Conditionals,
+    model: Model | flips.Conditionals,
     tokens: np.ndarray,
     *,
     mu: np.ndarray | None = None,
@@ -211,7 +210,7 @@ class Draws:
 
     def __init__(self, model, tokens, mu, law, special, sweeps, seed, given=None):
         """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""
-        model = model if isinstance(model, Conditionals) else flips.of_model(model)
+        model = model if isinstance(model, flips.Conditionals) else flips.of_model(model)
         tokens = np.asarray(tokens, np.int64)
         self.model, self.seed, self.profile = model, seed, None
         self.chunk = CHUNKS[model.causal]
@@ -429,6 +428,8 @@ class Blocks:
         names, self.places = np.unique(rows["block"], return_inverse=True)
         self.count = len(names)
         self.weights = (_kept if self.count <= BLOCKS else _resampled)(self.count, seed)
+        # The factor that undoes that a resampled variance is (B - 1) / B of itself.
+        self.stretch = sqrt(self.count / (self.count - 1)) if self.count > 1 else np.nan
 
     def sums(self, which: np.ndarray, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Replicates (1 + R,) of the sum of values (rows,) over the rows `which` (rows, bool)."""
@@ -446,11 +447,6 @@ class Blocks:
             return 0.0
         within = (sums**2).sum() - (of_blocks**2 / np.maximum(counts, 1)).sum()
         return sqrt(max(error**2 - within / freedom / len(sums), 0.0))
-
-    @property
-    def stretch(self) -> float:
-        """The factor that undoes that a resampled variance is (B - 1) / B of itself."""
-        return sqrt(self.count / (self.count - 1)) if self.count > 1 else np.nan
 
     def error(self, replicates: np.ndarray) -> float:
         """Standard error, not a number of one block."""
