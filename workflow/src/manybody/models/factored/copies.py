@@ -34,7 +34,8 @@ def features(model, tokens: Tensor, positions: Tensor | None) -> Tensor:
             return read
         if model.layers == 2:
             return read + _read(model, _closed(model, tokens, positions, last))
-        return read + _copies(model, tokens, positions, masked, last[..., None, :]).squeeze(-2)
+        summed = _copies(model, tokens, positions, masked, last[..., None, :])
+        return read + _read(model, summed.squeeze(-2))
     read = _gather(model, tokens, last.masked_fill(masked[..., None, :], 0.0))
     if model.layers > 1:
         read = read + _copies(model, tokens, positions, masked, last)
@@ -69,11 +70,10 @@ def _closed(model, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Te
 
 
 def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> Tensor:
-    """Three layers or more, or two of several heads: what the last layer reads of the sum over l, k
-    of A^n_ik (y^(l)_k)^2 in each copy, (B, m, H, d), where y^(l) (B, m, L, |V|) is layer l's output
-    before its square. Between squares all is what the heads read, H d wide: the input of layer l is
-    Q^l (x + sum over earlier l' of (y^(l'))^2). last ([B], m, H, L): rows of the last layer's maps.
-    """
+    """Three layers or more, or two of several heads: sum over l, k of A^n_ik (y^(l)_k)^2 in each
+    copy, (B, m, H, |V|); y^(l) (B, m, L, |V|) is layer l's output before its square. Between
+    squares all is what the heads read, H d wide: the input of layer l is Q^l (x + sum over earlier
+    l' of (y^(l'))^2). last ([B], m, H, L): rows of the last layer's maps."""
     mixed = _first_copies(model, tokens, positions)
     kept = (~masked).to(mixed.dtype)[..., None]
     readers = {layer: _reader(model, layer) for layer in range(1, model.layers - 1)}
@@ -86,8 +86,6 @@ def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> T
     for layer in range(model.layers - 1):
         if layer:
             mixed = _mix(model, layer, inputs.pop(layer))
-        if not inputs and moments_pay(model):
-            return _read(model, summed) + _last_square(model, mixed, last)
         left = None if model.rank is None else model.left[layer]
         following = torch.cat([readers[later] for later in inputs]) if inputs else None
         part, read = squares(mixed, left, last, following)
@@ -95,21 +93,7 @@ def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> T
         if inputs:
             for later, more in zip(inputs, read.chunk(len(inputs), -1), strict=True):
                 inputs[later] = inputs[later] + more
-    return _read(model, summed)
-
-
-def moments_pay(model) -> bool:
-    """True if `_last_square` takes fewer multiplications a copy than `squares`."""
-    rank, length = model.rank, model.length
-    return rank is not None and rank * (rank + length) < length * model.vocabulary
-
-
-def _last_square(model, z: Tensor, last: Tensor) -> Tensor:
-    """Q^n sum_k A^n_ik (P z_k)^2 (B, m, 1, r) of z (B, m, L, r), by sum_k A^n_ik z_k z_k^T."""
-    left, right = model.left[-2], model.right[-1]
-    moments = (z.mT * last) @ z
-    table = right @ (left[:, :, None] * left[:, None, :]).flatten(1)  # (r, r r)
-    return moments.flatten(-2)[..., None, :] @ table.T
+    return summed
 
 
 def _normed(

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from manybody.models.base import Model
-from manybody.models.factored.copies import features as features_of_copies, moments_pay
+from manybody.models.factored.copies import features as features_of_copies
 
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
@@ -132,13 +132,10 @@ class Factored(Model):
 
     @property
     def activation_size(self) -> int:
-        """Kept for the backward pass: of two layers of one head Z, shared by L copies; else Q x, or
-        its moments."""
+        """Kept for the backward pass: of two layers of one head Z, shared by L copies; else Q x."""
         if self._shared:
             return self.heads * self.vocabulary
         narrow = self.rank is not None and self.variant == "exact"
-        if narrow and moments_pay(self):
-            return self.rank * max(self.rank, self.length)
         return self.length * self.heads * (self.rank if narrow else self.vocabulary)
 
     @property
