@@ -19,9 +19,7 @@ from manybody.models import attention_loops
 SHORT = 32  # rows up to which, on a CPU, the loops beat torch's fused kernel
 
 
-def attend(
-    mixed: Tensor, heads: int, scale: float, causal: bool = False, window: int = 0
-) -> Tensor:
+def attend(mixed: Tensor, heads: int, scale: float, causal=False, window: int = 0) -> Tensor:
     """Attention output (N, L, d) of queries, keys and values side by side, mixed (N, L, 3 d).
 
     causal: a row sees itself and those before it, in all at most `window` rows if that is not 0.
@@ -86,12 +84,10 @@ class _Attention(torch.autograd.Function):
 def _run(loop, mixed: np.ndarray, shares: np.ndarray, scale, seen: np.ndarray, last: np.ndarray):
     """`loop` of all sequences by torch's threads, each of which has work space of its own."""
 
-    def twice(array):
-        return array.reshape(*array.shape[:-1], -1, LANES), array
-
     def part(ends):
         turned, square = (np.zeros((n, shares.shape[-1]), mixed.dtype) for n in mixed.shape[3:0:-2])
-        loop(*ends, scale, *map(twice, (mixed, shares, seen, last, turned, square)))
+        arrays = mixed, shares, seen, last, turned, square
+        loop(*ends, scale, *[(x.reshape(*x.shape[:-1], -1, LANES), x) for x in arrays])
 
     threads = max(1, min(torch.get_num_threads(), len(mixed)))
     each(threads, part, pairwise(len(mixed) * part // threads for part in range(threads + 1)))

@@ -1,8 +1,7 @@
 """The compiled loops of `attention`: heads of a few short rows, one after the other in cache.
 
-N sequences, L rows, c channels a head. Each array is given as two views of one memory: in lanes,
-along the channels or, where its last axis is that of the rows i that ask, along these; and as
-numbers. Those of a head, as numbers:
+N sequences, L rows, c channels a head. Each array is given as two views of one memory, in lanes
+along its last axis and as numbers. As numbers:
 
     mixed (N, L, 3 heads, c): queries, keys and values
     shares (N, heads, L, L up to whole lanes): of row j in the output of row i, indexed [j, i]
