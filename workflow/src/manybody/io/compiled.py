@@ -25,8 +25,7 @@ if config.CACHE_DIR or os.access(_PACKAGE, os.W_OK):  # else numba has a folder 
     _CACHE = Path(config.CACHE_DIR or _PACKAGE / "__pycache__")
     config.CACHE_DIR = str(_CACHE / f"loops-{_DIGEST.hexdigest()[:16]}")
 
-# numba asks for BLAS as it starts, by an import of scipy's that takes as long as its own. A loop
-# that calls BLAS imports it again.
+# numba imports scipy's BLAS as it starts, slowly; a loop that calls BLAS would import it again.
 if (_BLAS := "scipy.linalg.cython_blas") not in sys.modules:
     sys.modules[_BLAS] = ModuleType(_BLAS)
     import_module("numba.np.arraymath")

@@ -25,8 +25,7 @@ def attend(mixed: Tensor, heads: int, scale: float, causal=False, window: int = 
     causal: a row sees itself and those before it, in all at most `window` rows if that is not 0.
     """
     length, parts = mixed.shape[1], mixed.unflatten(-1, (3, heads, -1))
-    if not causal or window >= length:
-        window = 0
+    window = window if causal and window < length else 0
     if (
         mixed.device.type == "cpu"
         and length <= SHORT
