@@ -119,12 +119,14 @@ def test_attention_of_rows_is_that_of_torch(length, channels, causal, window):
         compare(found, expected.transpose(1, 2).flatten(2), mixed)
 
 
-def test_attention_shows_nothing_of_hidden_rows():
+def test_hidden_rows_have_no_share_and_the_largest_of_large_scores_takes_all():
     mixed = random((2, 6, 48))[0]
     changed = mixed.clone()
     changed[:, 3:] = 1e30
-    before = attend(mixed, 2, 0.3, True)[:, :3]
-    assert torch.equal(attend(changed, 2, 0.3, True)[:, :3], before)
+    changed[:, 3:, :32] = torch.tensor([[1e2], [1e3], [1e4]])
+    found = attend(changed, 2, 0.3, True)
+    assert torch.equal(found[:, :3], attend(mixed, 2, 0.3, True)[:, :3])
+    torch.testing.assert_close(found[:, 3:], changed[:, 3:, 32:])
 
 
 @pytest.mark.parametrize("heads", [1, 3])
