@@ -122,8 +122,8 @@ def test_attention_of_rows_is_that_of_torch(length, channels, causal, window):
 def test_hidden_rows_have_no_share_and_the_largest_of_large_scores_takes_all():
     mixed = random((2, 6, 48))[0]
     changed = mixed.clone()
-    changed[:, 3:] = 1e30
     changed[:, 3:, :32] = torch.tensor([[4.0], [8.0], [12.0]])
+    changed[:, 3:, 32:] = torch.tensor([[1e30], [2e30], [3e30]])
     found = attend(changed, 2, 0.3, True)
     assert torch.equal(found[:, :3], attend(mixed, 2, 0.3, True)[:, :3])
     torch.testing.assert_close(found[:, 3:], changed[:, 3:, 32:])
