@@ -11,6 +11,7 @@ is refused, the seconds that the job took, its `stage` (the folder of its log) a
 lists the versions that are not what lies under RESULTS now, with their sizes.
 """
 
+import atexit
 import gc
 import hashlib
 import os
@@ -103,8 +104,10 @@ class Job:
 def begin(snakemake) -> Job:
     """Sends what the script prints to its log, and ends it here if the job was done before; called
     before a script imports what takes time."""
-    # Imports make few cycles; searches at Python's usual rate take a tenth of their time.
+    # Imports make few cycles; searches at Python's usual rate take a tenth of their time, and those
+    # at its end, with what they free, take a process with torch a second.
     gc.set_threshold(50_000, 50)
+    atexit.register(gc.freeze)
     log_to(snakemake.log[0], entry(snakemake.wildcards))
     job = Job(snakemake)
     if job.fetch():

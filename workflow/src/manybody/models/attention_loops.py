@@ -11,7 +11,6 @@ along its last axis and as numbers. As numbers:
 
 from manybody.data.vector_loops import (
     BORROWED,
-    HEIGHT,
     _tile,
     clear,
     exponential,
@@ -90,5 +89,5 @@ def backward(first, last, scale, mixed, shares, of_seen, of_mixed, turned, of_sh
 def _add(weights, rows, out):
     """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES), of a few columns."""
     for column in range(0, out.shape[1], 2):
-        for row in range(0, len(out), HEIGHT):
-            _tile(weights, rows, out, 0, row, column, HEIGHT, 2, 1)
+        for row in range(0, len(out), 4):
+            _tile(weights, rows, out, 0, row, column, 4, 2, 1)

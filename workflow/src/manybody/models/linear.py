@@ -1,8 +1,9 @@
 """Linear maps in single precision: on a CPU by MKL or oneDNN, on a GPU if asked by tensor cores.
 
 MKL, torch's own choice, uses half of the width of the vectors of some AMD processors; on others, as
-an EPYC of the fourth generation, both take the same time. On a Xeon with AMX a training step of
-BERT or GPT takes 15 % longer by oneDNN, whose products of long columns are slow.
+an EPYC of the fourth generation, both take the same time. By oneDNN, whose products of long columns
+are slow, a training step of BERT or GPT takes 15 % longer on a Xeon with AMX and 12 % longer on an
+EPYC of the third generation, without AVX-512.
 """
 
 import torch
@@ -22,10 +23,12 @@ PRODUCTS = (
 
 
 def _has_mkl() -> bool:
-    """True if torch has MKL and Linux says that the processor is Intel's."""
+    """True if torch has MKL and Linux says that the processor is Intel's or has no AVX-512."""
     try:
         with open("/proc/cpuinfo", "rb") as opened:
-            return torch.backends.mkl.is_available() and b"GenuineIntel" in opened.read(200)
+            given = opened.read()
+        suits = b"GenuineIntel" in given or b"avx512f" not in given
+        return suits and torch.backends.mkl.is_available()
     except OSError:
         return False
 
