@@ -119,6 +119,11 @@ def test_attention_of_rows_is_that_of_torch(length, channels, causal, window):
         compare(found, expected.transpose(1, 2).flatten(2), mixed)
 
 
+def test_products_without_avx_512_are_by_mkl(monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert linear._suits_mkl() == torch.backends.mkl.is_available()
+
+
 def test_hidden_rows_have_no_share_and_the_largest_of_large_scores_takes_all():
     mixed = random((2, 6, 48))[0]
     changed = mixed.clone()

@@ -88,6 +88,7 @@ def backward(first, last, scale, mixed, shares, of_seen, of_mixed, turned, of_sh
 @njit(nogil=True, cache=True, **BORROWED)
 def _add(weights, rows, out):
     """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES), of a few columns."""
+    # Eight sums, which hide how long one takes, fit in 16 registers with two factors and a weight.
     for column in range(0, out.shape[1], 2):
         for row in range(0, len(out), 4):
             _tile(weights, rows, out, 0, row, column, 4, 2, 1)

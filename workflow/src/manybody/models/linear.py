@@ -22,18 +22,18 @@ PRODUCTS = (
 )
 
 
-def _has_mkl() -> bool:
-    """True if torch has MKL and Linux says that the processor is Intel's or has no AVX-512."""
+def _suits_mkl() -> bool:
+    """True if torch has MKL, on Linux, and the processor is Intel's or has no AVX-512."""
     try:
         with open("/proc/cpuinfo", "rb") as opened:
-            given = opened.read()
-        suits = b"GenuineIntel" in given or b"avx512f" not in given
-        return suits and torch.backends.mkl.is_available()
+            intel = b"GenuineIntel" in opened.read(200)
     except OSError:
         return False
+    narrow = "AVX512" not in torch.backends.cpu.get_cpu_capability()
+    return torch.backends.mkl.is_available() and (intel or narrow)
 
 
-by_onednn = bool(PRODUCTS) and not _has_mkl()
+by_onednn = bool(PRODUCTS) and not _suits_mkl()
 
 
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
