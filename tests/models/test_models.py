@@ -83,6 +83,8 @@ def compare(model, kind, tolerance):
     tokens, (rows, positions) = tokens_of(vocabulary=model.vocabulary), copies(kind)
     if kind == "all":
         features = model.all_masked_features(tokens).flatten(0, 1)
+        without_gradients = torch.no_grad()(model.all_masked_features)(tokens).flatten(0, 1)
+        assert (without_gradients - features).abs().max() <= tolerance * features.abs().max()
     else:
         features = model.masked_features(tokens, rows, positions)
     fast, plain = model.head(features), explicit.logits(model, tokens, rows, positions)

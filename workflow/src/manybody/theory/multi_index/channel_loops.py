@@ -369,7 +369,7 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     return j
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@njit(inline="always")  # compiled by itself it would be anew for each number
 def increase(work, number, lanes):
     put(work, number, 0, get(work, number, 0) + lanes)
 
